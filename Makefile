@@ -1,0 +1,76 @@
+# Everything here needs Go and make, and nothing else on the machine. `make help` lists it.
+
+include versions.mk
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+GO ?= go
+# DRIVER, KEEP and ENDPOINT steer the demo and csi-sanity; they reach the programs through the environment.
+export DRIVER KEEP ENDPOINT
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The flag --version prints what the linker writes here.
+LDFLAGS := -s -w -X main.version=$(VERSION)
+BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+RUN := $(GO) run ./test/run
+
+##@ Look
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@printf '\nThe first demo or test compiles a whole Kubernetes control plane: ten minutes or so on two cores, once.\n'
+
+.PHONY: demo
+demo: ## Watch both sidecars do their whole job (DRIVER=unix:///… uses your driver, KEEP=1 leaves all running)
+	@$(RUN) demo
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/provisioner, bin/snapshotter and bin/driver, static and stamped with the version from git
+	@echo "building version $(VERSION) into bin/"
+	@$(BUILD) -o bin/provisioner ./cmd/provisioner
+	@$(BUILD) -o bin/snapshotter ./cmd/snapshotter
+	@cd examples/driver && $(BUILD) -o ../../bin/driver .
+	@ls -l bin/provisioner bin/snapshotter bin/driver
+
+.PHONY: clean
+clean: ## Remove what was built here (Go's own caches stay)
+	@rm -rf bin out
+
+##@ Test
+
+.PHONY: test
+test: ## Run everything: format, vet, unit, sanity, e2e
+	@$(RUN) test
+
+.PHONY: unit
+unit: ## Run tables, rooms and the rules of the house; with the race detector where a C compiler is
+	@$(RUN) unit
+
+.PHONY: arch
+arch: ## Run only the rules of the house: arrows, sizes, purity, RBAC, examples
+	@$(RUN) arch
+
+.PHONY: sanity
+sanity: ## Run csi-sanity against the example driver (ENDPOINT=unix:///… for any other)
+	@$(RUN) sanity
+
+.PHONY: e2e
+e2e: ## Run both binaries beside a real driver on a real control plane
+	@$(RUN) e2e
+
+##@ Check
+
+.PHONY: verify
+verify: ## Check format, vet, the rules of the house, go.mod, and that nothing is uncommitted
+	@$(RUN) verify
+
+.PHONY: lint
+lint: ## Run golangci-lint (fetched in the version of versions.mk; the only target that needs a download of its own)
+	@$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run ./...
