@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wellknown
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// MaxUIDDigits is how many digits a UID has without its dashes: the largest useful value of the
+// --…-uuid-length flags.
+const MaxUIDDigits = 32
+
+// FullUID is the value of the --…-uuid-length flags that keeps the UID whole, dashes included.
+const FullUID = -1
+
+// CheckNameParts refuses the values of a name prefix flag and a UID length flag that could not make a
+// unique name. flagPrefix is what the flags' names start with, such as "volume-name".
+func CheckNameParts(flagPrefix, prefix string, length int) error {
+	if prefix == "" {
+		return fmt.Errorf("--%s-prefix must not be empty: every object of the driver needs a name", flagPrefix)
+	}
+	if length != FullUID && (length < 1 || length > MaxUIDDigits) {
+		return fmt.Errorf("--%s-uuid-length=%d: use -1 for the whole UID, or 1 to %d digits", flagPrefix, length, MaxUIDDigits)
+	}
+	return nil
+}
+
+// Name joins a prefix with the UID of the object that the name stands for: the whole UID when length is
+// FullUID, else its first length digits without dashes. The name depends on nothing else, so a repeated
+// request is recognised by the driver.
+func Name(prefix, uid string, length int) string {
+	if length == FullUID {
+		return prefix + "-" + uid
+	}
+	digits := strings.ReplaceAll(uid, "-", "")
+	return prefix + "-" + digits[:min(max(length, 0), len(digits))]
+}
+
+// VolumeNameFromUID is the name of the PersistentVolume of a claim under default flags. Other
+// components recognise it whatever the name flags say.
+func VolumeNameFromUID(claimUID string) string { return "pvc-" + claimUID }
+
+// ContentName is the name of the VolumeSnapshotContent made for a VolumeSnapshot.
+func ContentName(snapshotUID string) string { return "snapcontent-" + snapshotUID }
+
+// BinderLease is the lease of the program that binds snapshots for the whole cluster.
+const BinderLease = "snapshot-controller-leader"
+
+// SnapshotterLease is the lease of the driver half of the snapshotter.
+func SnapshotterLease(driver string) string { return "external-snapshotter-leader-" + driver }
+
+var notInLeaseName = regexp.MustCompile("[^a-zA-Z0-9-]")
+
+// SanitizeLease makes a lease name (or identity) of any text: characters outside [a-zA-Z0-9-] become
+// dashes, and a trailing dash gets an X, so that old and new sidecars agree on who leads.
+func SanitizeLease(text string) string {
+	text = notInLeaseName.ReplaceAllString(text, "-")
+	if strings.HasSuffix(text, "-") {
+		return text + "X"
+	}
+	return text
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wellknown
+
+// Finalizers of the snapshot objects and of the claims that snapshots are taken from.
+const (
+	FinalizerSnapshotSource  = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection"
+	FinalizerSnapshotBound   = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
+	FinalizerSnapshotInGroup = "snapshot.storage.kubernetes.io/volumesnapshot-in-group-protection"
+	FinalizerContent         = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"
+	FinalizerSourceClaim     = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
+)
+
+// Annotations and labels of snapshot contents and classes.
+const (
+	AnnBeingCreated                    = "snapshot.storage.kubernetes.io/volumesnapshot-being-created"
+	AnnBeingDeleted                    = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
+	AnnSnapshotDeletionSecretName      = "snapshot.storage.kubernetes.io/deletion-secret-name"
+	AnnSnapshotDeletionSecretNamespace = "snapshot.storage.kubernetes.io/deletion-secret-namespace"
+	AnnIsDefaultSnapshotClass          = "snapshot.storage.kubernetes.io/is-default-class"
+	AnnAllowVolumeModeChange           = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
+	LabelManagedBy                     = "snapshot.storage.kubernetes.io/managed-by"
+
+	// AnnGroupSnapshotHandle marks a content as member of a dynamic group; mind the other domain.
+	AnnGroupSnapshotHandle = "groupsnapshot.storage.k8s.io/volumeGroupSnapshotHandle"
+
+	// AnnSnapshotParameters holds the driver's parameters as they were resolved when the content was
+	// created, as a JSON object, so that every later CreateSnapshot sends the same request.
+	AnnSnapshotParameters = "csi-tandem.io/snapshot-parameters"
+
+	// AnnMarkYes is the only value of the being-created and being-deleted marks.
+	AnnMarkYes = "yes"
+)
+
+// Reserved VolumeSnapshotClass parameters; see ReservedParameterPrefix.
+const (
+	ParamSnapshotterSecretName              = ReservedParameterPrefix + "snapshotter-secret-name"
+	ParamSnapshotterSecretNamespace         = ReservedParameterPrefix + "snapshotter-secret-namespace"
+	ParamSnapshotterListSecretName          = ReservedParameterPrefix + "snapshotter-list-secret-name"
+	ParamSnapshotterListSecretNamespace     = ReservedParameterPrefix + "snapshotter-list-secret-namespace"
+	ParamGroupSnapshotterSecretName         = ReservedParameterPrefix + "group-snapshotter-secret-name"
+	ParamGroupSnapshotterSecretNamespace    = ReservedParameterPrefix + "group-snapshotter-secret-namespace"
+	ParamGroupSnapshotterGetSecretName      = ReservedParameterPrefix + "group-snapshotter-get-secret-name"
+	ParamGroupSnapshotterGetSecretNamespace = ReservedParameterPrefix + "group-snapshotter-get-secret-namespace"
+)
+
+// Parameters added to CreateSnapshot by --extra-create-metadata.
+const (
+	ParamVolumeSnapshotName      = ReservedParameterPrefix + "volumesnapshot/name"
+	ParamVolumeSnapshotNamespace = ReservedParameterPrefix + "volumesnapshot/namespace"
+	ParamVolumeSnapshotContent   = ReservedParameterPrefix + "volumesnapshotcontent/name"
+)
+
+// Event reasons of the binding half.
+const (
+	ReasonCreatingSnapshot              = "CreatingSnapshot"
+	ReasonSnapshotCreated               = "SnapshotCreated"
+	ReasonSnapshotReady                 = "SnapshotReady"
+	ReasonGetSnapshotClassFailed        = "GetSnapshotClassFailed"
+	ReasonSetDefaultSnapshotClassFailed = "SetDefaultSnapshotClassFailed"
+	ReasonSnapshotValidationError       = "SnapshotValidationError"
+	ReasonSnapshotFinalizerError        = "SnapshotFinalizerError"
+	ReasonErrorPVCFinalizer             = "ErrorPVCFinalizer"
+	ReasonSnapshotContentMissing        = "SnapshotContentMissing"
+	ReasonSnapshotContentMismatch       = "SnapshotContentMismatch"
+	ReasonSnapshotContentMisbound       = "SnapshotContentMisbound"
+	ReasonSnapshotMisbound              = "SnapshotMisbound"
+	ReasonSnapshotHandleSet             = "SnapshotHandleSet"
+	ReasonSnapshotBindFailed            = "SnapshotBindFailed"
+	ReasonSnapshotContentCreationFailed = "SnapshotContentCreationFailed"
+	ReasonCreateSnapshotContentFailed   = "CreateSnapshotContentFailed"
+	ReasonSnapshotContentDeleteError    = "SnapshotContentObjectDeleteError"
+	ReasonSnapshotDeletePending         = "SnapshotDeletePending"
+	ReasonContentValidationError        = "ContentValidationError"
+)
+
+// Event reasons of the driver half.
+const (
+	ReasonSnapshotCreationFailed = "SnapshotCreationFailed"
+	ReasonSnapshotCheckFailed    = "SnapshotContentCheckandUpdateFailed"
+	ReasonSnapshotDeleteError    = "SnapshotDeleteError"
+	ReasonSnapshotOutcomeUnknown = "SnapshotOutcomeUnknown"
+)
