@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// Content is a VolumeSnapshotContent with the one field that newer CRDs have and client/v6 does not
+// know, although it decides whether DeleteSnapshot may be called: the CSI spec forbids it for the
+// members of a group. The field is only read; patches are differences of the v6 fields and leave it be.
+type Content struct {
+	snapv1.VolumeSnapshotContent `json:",inline"`
+
+	groupHandle string
+}
+
+// GroupHandle is the handle of the group snapshot that the content is a member of, from the status or
+// from the annotation of dynamic members. It is empty for ordinary contents.
+func (c *Content) GroupHandle() string {
+	if c.groupHandle != "" {
+		return c.groupHandle
+	}
+	return c.Annotations[wellknown.AnnGroupSnapshotHandle]
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Content) UnmarshalJSON(data []byte) error {
+	var newer struct {
+		Status struct {
+			VolumeGroupSnapshotHandle string `json:"volumeGroupSnapshotHandle"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(data, &c.VolumeSnapshotContent); err != nil {
+		return fmt.Errorf("decoding VolumeSnapshotContent: %w", err)
+	}
+	if err := json.Unmarshal(data, &newer); err != nil {
+		return fmt.Errorf("decoding VolumeSnapshotContent status: %w", err)
+	}
+	c.groupHandle = newer.Status.VolumeGroupSnapshotHandle
+	return nil
+}
+
+// DeepCopyObject implements runtime.Object.
+func (c *Content) DeepCopyObject() runtime.Object { return c.DeepCopy() }
+
+// DeepCopy copies the content whole.
+func (c *Content) DeepCopy() *Content {
+	return &Content{VolumeSnapshotContent: *c.VolumeSnapshotContent.DeepCopy(), groupHandle: c.groupHandle}
+}
+
+// ContentList is a list of contents.
+type ContentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Content `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *ContentList) DeepCopyObject() runtime.Object {
+	copied := *l
+	copied.Items = make([]Content, len(l.Items))
+	for i := range l.Items {
+		copied.Items[i] = *l.Items[i].DeepCopy()
+	}
+	return &copied
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Recorder tells users what happened to an object, as events. It never blocks and never fails: an event
+// is a courtesy, and must not hold up the work that it speaks of.
+type Recorder interface {
+	// Normal tells of progress or of waiting.
+	Normal(obj Object, reason, message string)
+	// Warning tells of something that somebody should look at.
+	Warning(obj Object, reason, message string)
+}
+
+const (
+	// eventQueue bounds the events that wait to be written; what comes when it is full is dropped.
+	eventQueue = 4096
+	// eventMemory bounds how many objects are remembered for de-duplication.
+	eventMemory = 8192
+	// eventRepeat is how long the same event of the same object is not told again: as long as the API
+	// server keeps events by default.
+	eventRepeat = time.Hour
+	// eventTries is how often one event is sent.
+	eventTries = 3
+	// maxEventMessage is the API's limit for the message of an event, in bytes.
+	maxEventMessage = 1024
+)
+
+type eventKey struct {
+	uid    types.UID
+	reason string
+}
+
+type told struct {
+	message string
+	at      time.Time
+}
+
+// EventWriter is the Recorder that writes to the API server. Each cause is written once: the same
+// message for the same object and reason is not repeated while the API server still has it.
+type EventWriter struct {
+	client    Client
+	component string
+	instance  string
+	clock     clock.Clock
+	queue     chan *corev1.Event
+
+	mu   sync.Mutex
+	last map[eventKey]told
+}
+
+// NewEventWriter makes a recorder; component is what users see as the source of the events, instance
+// names the process.
+func NewEventWriter(c Client, component, instance string, clk clock.Clock) *EventWriter {
+	return &EventWriter{
+		client: c, component: component, instance: instance, clock: clk,
+		queue: make(chan *corev1.Event, eventQueue), last: map[eventKey]told{},
+	}
+}
+
+// Normal implements Recorder.
+func (w *EventWriter) Normal(obj Object, reason, message string) {
+	w.record(obj, corev1.EventTypeNormal, reason, message)
+}
+
+// Warning implements Recorder.
+func (w *EventWriter) Warning(obj Object, reason, message string) {
+	w.record(obj, corev1.EventTypeWarning, reason, message)
+}
+
+func (w *EventWriter) record(obj Object, kind, reason, message string) {
+	message = shorten(message)
+	if !w.isNew(eventKey{obj.GetUID(), reason}, message) {
+		return
+	}
+	select {
+	case w.queue <- w.build(obj, kind, reason, message):
+	default: // the API server is far behind; objects and metrics still tell the state
+	}
+}
+
+func shorten(message string) string {
+	if len(message) <= maxEventMessage {
+		return message
+	}
+	return message[:maxEventMessage-3] + "..."
+}
+
+func (w *EventWriter) isNew(key eventKey, message string) bool {
+	now := w.clock.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, ok := w.last[key]; ok && before.message == message && now.Sub(before.at) < eventRepeat {
+		return false
+	}
+	if len(w.last) >= eventMemory {
+		w.last = map[eventKey]told{} // forgetting costs a repeated event, remembering all costs memory
+	}
+	w.last[key] = told{message, now}
+	return true
+}
+
+func (w *EventWriter) build(obj Object, kind, reason, message string) *corev1.Event {
+	now := w.clock.Now()
+	namespace := obj.GetNamespace()
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	reference := corev1.ObjectReference{
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
+	}
+	if r, ok := ResourceFor(obj); ok {
+		reference.Kind, reference.APIVersion = r.Kind, r.GroupVersion().String()
+	}
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: fmt.Sprintf("%.230s.%x", obj.GetName(), now.UnixNano()),
+		},
+		InvolvedObject: reference,
+		Type:           kind, Reason: reason, Message: message,
+		Source:              corev1.EventSource{Component: w.component},
+		ReportingController: w.component, ReportingInstance: w.instance,
+		FirstTimestamp: metav1.NewTime(now), LastTimestamp: metav1.NewTime(now), Count: 1,
+	}
+}
+
+// Run writes events until the context ends, then those still waiting as long as drain allows.
+func (w *EventWriter) Run(ctx context.Context, drain time.Duration) {
+	for {
+		select {
+		case event := <-w.queue:
+			w.write(ctx, event)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+			defer cancel()
+			w.flush(last)
+			return
+		}
+	}
+}
+
+func (w *EventWriter) flush(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case event := <-w.queue:
+			w.write(ctx, event)
+		default:
+			return
+		}
+	}
+}
+
+func (w *EventWriter) write(ctx context.Context, event *corev1.Event) {
+	var err error
+	for try := range eventTries {
+		if _, err = Create(ctx, w.client, event); err == nil || apierrors.IsAlreadyExists(err) {
+			return
+		}
+		if refused(err) || ctx.Err() != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-w.clock.After(time.Duration(try+1) * time.Second):
+		}
+	}
+	klog.FromContext(ctx).V(2).Info("event not written", "reason", event.Reason, "object", event.InvolvedObject.Name, "err", err)
+}
+
+// refused tells the answers that do not change with trying: no right, a namespace that is going, a
+// server that does not take the event.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// Names of the indexes that the stores have.
+const (
+	ByUID            = "uid"
+	BySnapshotSource = "snapshotSource"
+	ByClaimSource    = "claimSource"
+	ByVolume         = "volume"
+	ByStorageClass   = "storageClass"
+	ByHandle         = "handle"
+	ByClaim          = "claim"
+	ByContent        = "content"
+	BySnapshot       = "snapshot"
+	BySnapshotClass  = "snapshotClass"
+)
+
+// ClaimIndexes are the ways to find claims.
+func ClaimIndexes() map[string]Index[*corev1.PersistentVolumeClaim] {
+	return map[string]Index[*corev1.PersistentVolumeClaim]{
+		ByUID: func(c *corev1.PersistentVolumeClaim) []string { return []string{string(c.UID)} },
+		BySnapshotSource: func(c *corev1.PersistentVolumeClaim) []string {
+			return sourcesOf(c, wellknown.KindVolumeSnapshot)
+		},
+		ByClaimSource: func(c *corev1.PersistentVolumeClaim) []string {
+			return sourcesOf(c, wellknown.KindPersistentVolumeClaim)
+		},
+		ByVolume: func(c *corev1.PersistentVolumeClaim) []string { return present(c.Spec.VolumeName) },
+		ByStorageClass: func(c *corev1.PersistentVolumeClaim) []string {
+			if name, ok := c.Annotations[wellknown.AnnBetaStorageClass]; ok {
+				return present(name)
+			}
+			if c.Spec.StorageClassName == nil {
+				return nil
+			}
+			return present(*c.Spec.StorageClassName)
+		},
+	}
+}
+
+// sourcesOf lists what a claim is made from, by both fields that can say so; usually they agree.
+func sourcesOf(c *corev1.PersistentVolumeClaim, kind string) []string {
+	var found []string
+	if s := c.Spec.DataSource; s != nil && s.Kind == kind && s.Name != "" {
+		found = append(found, keyString(Key{Namespace: c.Namespace, Name: s.Name}))
+	}
+	if s := c.Spec.DataSourceRef; s != nil && s.Kind == kind && s.Name != "" {
+		key := Key{Namespace: c.Namespace, Name: s.Name}
+		if s.Namespace != nil && *s.Namespace != "" {
+			key.Namespace = *s.Namespace
+		}
+		if len(found) == 0 || found[0] != keyString(key) {
+			found = append(found, keyString(key))
+		}
+	}
+	return found
+}
+
+// VolumeIndexes are the ways to find PersistentVolumes.
+func VolumeIndexes() map[string]Index[*corev1.PersistentVolume] {
+	return map[string]Index[*corev1.PersistentVolume]{
+		ByHandle: func(v *corev1.PersistentVolume) []string {
+			if v.Spec.CSI == nil {
+				return nil
+			}
+			return []string{HandleKey(v.Spec.CSI.Driver, v.Spec.CSI.VolumeHandle)}
+		},
+		ByClaim: func(v *corev1.PersistentVolume) []string {
+			if v.Spec.ClaimRef == nil {
+				return nil
+			}
+			return []string{keyString(Key{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name})}
+		},
+	}
+}
+
+// HandleKey is the value of ByHandle for a volume of a driver.
+func HandleKey(driver, handle string) string { return driver + "^" + handle }
+
+// IndexValue is the value under which an index over references finds a key.
+func IndexValue(key Key) string { return keyString(key) }
+
+// AttachmentIndexes are the ways to find VolumeAttachments.
+func AttachmentIndexes() map[string]Index[*storagev1.VolumeAttachment] {
+	return map[string]Index[*storagev1.VolumeAttachment]{
+		ByVolume: func(a *storagev1.VolumeAttachment) []string {
+			if a.Spec.Source.PersistentVolumeName == nil {
+				return nil
+			}
+			return present(*a.Spec.Source.PersistentVolumeName)
+		},
+	}
+}
+
+// SnapshotIndexes are the ways to find VolumeSnapshots.
+func SnapshotIndexes() map[string]Index[*snapv1.VolumeSnapshot] {
+	return map[string]Index[*snapv1.VolumeSnapshot]{
+		ByClaim: func(s *snapv1.VolumeSnapshot) []string {
+			name := s.Spec.Source.PersistentVolumeClaimName
+			if name == nil || *name == "" {
+				return nil
+			}
+			return []string{keyString(Key{Namespace: s.Namespace, Name: *name})}
+		},
+		ByContent: func(s *snapv1.VolumeSnapshot) []string {
+			var names []string
+			if name := s.Spec.Source.VolumeSnapshotContentName; name != nil && *name != "" {
+				names = append(names, *name)
+			}
+			if s.Status != nil && s.Status.BoundVolumeSnapshotContentName != nil {
+				if bound := *s.Status.BoundVolumeSnapshotContentName; bound != "" && (len(names) == 0 || names[0] != bound) {
+					names = append(names, bound)
+				}
+			}
+			return names
+		},
+		BySnapshotClass: func(s *snapv1.VolumeSnapshot) []string {
+			if s.Spec.VolumeSnapshotClassName == nil {
+				// Those that wait for a default class are found under the empty name.
+				return []string{""}
+			}
+			return []string{*s.Spec.VolumeSnapshotClassName}
+		},
+	}
+}
+
+// ContentIndexes are the ways to find VolumeSnapshotContents.
+func ContentIndexes() map[string]Index[*Content] {
+	return map[string]Index[*Content]{
+		BySnapshot: func(c *Content) []string {
+			ref := c.Spec.VolumeSnapshotRef
+			return []string{keyString(Key{Namespace: ref.Namespace, Name: ref.Name})}
+		},
+		BySnapshotClass: func(c *Content) []string {
+			if c.Spec.VolumeSnapshotClassName == nil {
+				return nil
+			}
+			return present(*c.Spec.VolumeSnapshotClassName)
+		},
+	}
+}
+
+func present(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Patch is the one way to change an existing object: mutate edits a copy, and the difference is sent
+// together with the UID and the resource version that the decision was made on. A difference of nothing
+// is not sent. The result is the object as the server has it now.
+//
+// The lock matters most for lists: a merge patch replaces them whole, so a finalizer list computed from
+// an old object would drop what others added since. A Conflict is an ordinary reason to try again.
+func Patch[T Object](ctx context.Context, c Client, obj T, mutate func(T)) (T, error) {
+	return patch(ctx, c, obj, change[T]{mutate: mutate, locked: true})
+}
+
+// PatchStatus does for the status subresource what Patch does for the rest.
+func PatchStatus[T Object](ctx context.Context, c Client, obj T, mutate func(T)) (T, error) {
+	return patch(ctx, c, obj, change[T]{mutate: mutate, locked: true, subresource: "status"})
+}
+
+// PatchOwnFields is Patch without the resource version, for single scalar fields and map keys that
+// nobody else writes and whose value does not depend on what else the object says. It still never
+// touches a namesake: the UID goes along.
+func PatchOwnFields[T Object](ctx context.Context, c Client, obj T, mutate func(T)) (T, error) {
+	return patch(ctx, c, obj, change[T]{mutate: mutate})
+}
+
+// PatchOwnStatus is PatchOwnFields for the status subresource.
+func PatchOwnStatus[T Object](ctx context.Context, c Client, obj T, mutate func(T)) (T, error) {
+	return patch(ctx, c, obj, change[T]{mutate: mutate, subresource: "status"})
+}
+
+type change[T Object] struct {
+	mutate      func(T)
+	locked      bool
+	subresource string
+}
+
+func patch[T Object](ctx context.Context, c Client, obj T, by change[T]) (T, error) {
+	edited := obj.DeepCopyObject().(T)
+	by.mutate(edited)
+	data, err := difference(obj, edited, by.locked)
+	if err != nil || data == nil {
+		return obj, err
+	}
+	r := ResourceOf[T]()
+	stored := r.newObject().(T)
+	body := PatchBody{Type: types.MergePatchType, Data: data, Subresource: by.subresource}
+	if err := c.Patch(ctx, r, KeyOf(obj), body, stored); err != nil {
+		return obj, err
+	}
+	return stored, nil
+}
+
+// difference is the merge patch from one object to another, nil when they are alike.
+func difference(from, to Object, locked bool) ([]byte, error) {
+	before, err := json.Marshal(from)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", from, err)
+	}
+	after, err := json.Marshal(to)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", to, err)
+	}
+	data, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil {
+		return nil, fmt.Errorf("comparing %T: %w", from, err)
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("reading the difference of %T: %w", from, err)
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	metadata, _ := fields["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	metadata["uid"] = from.GetUID()
+	if locked {
+		metadata["resourceVersion"] = from.GetResourceVersion()
+	}
+	fields["metadata"] = metadata
+	return json.Marshal(fields)
+}
+
+// IsGone tells that the object of a write does not exist any more: the name is free, or taken by
+// another object with another UID.
+func IsGone(err error) bool { return apierrors.IsNotFound(err) }
+
+// IsConflict tells that the object has changed since it was read; the next try reads it anew. Users
+// never see it.
+func IsConflict(err error) bool { return apierrors.IsConflict(err) }
+
+// HasFinalizer tells whether the object carries the finalizer.
+func HasFinalizer(obj metav1.Object, name string) bool {
+	for _, f := range obj.GetFinalizers() {
+		if f == name {
+			return true
+		}
+	}
+	return false
+}
+
+// AddFinalizer adds finalizers that are missing to an object that is being edited.
+func AddFinalizer(obj metav1.Object, names ...string) {
+	list := append([]string(nil), obj.GetFinalizers()...)
+	for _, name := range names {
+		if !HasFinalizer(obj, name) {
+			list = append(list, name)
+		}
+	}
+	obj.SetFinalizers(list)
+}
+
+// RemoveFinalizer removes finalizers, every copy of them, from an object that is being edited.
+func RemoveFinalizer(obj metav1.Object, names ...string) {
+	var kept []string
+	for _, f := range obj.GetFinalizers() {
+		drop := false
+		for _, name := range names {
+			drop = drop || f == name
+		}
+		if !drop {
+			kept = append(kept, f)
+		}
+	}
+	obj.SetFinalizers(kept)
+}
+
+// SetAnnotation sets one annotation of an object that is being edited.
+func SetAnnotation(obj metav1.Object, key, value string) {
+	edited := map[string]string{}
+	for k, v := range obj.GetAnnotations() {
+		edited[k] = v
+	}
+	edited[key] = value
+	obj.SetAnnotations(edited)
+}
+
+// RemoveAnnotation removes annotations of an object that is being edited.
+func RemoveAnnotation(obj metav1.Object, keys ...string) {
+	edited := map[string]string{}
+	for k, v := range obj.GetAnnotations() {
+		edited[k] = v
+	}
+	for _, key := range keys {
+		delete(edited, key)
+	}
+	obj.SetAnnotations(edited)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+var (
+	codecs         = serializer.NewCodecFactory(Scheme)
+	parameterCodec = runtime.NewParameterCodec(Scheme)
+)
+
+// server is the Client over HTTP: one connection pool and one rate limit, one small REST client for
+// each API version.
+type server struct {
+	versions map[schema.GroupVersion]*rest.RESTClient
+}
+
+// NewClient connects to an API server. Built-in kinds travel as protobuf, custom ones as JSON.
+func NewClient(config *rest.Config) (Client, error) {
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("building the HTTP client: %w", err)
+	}
+	shared := rest.CopyConfig(config)
+	if shared.RateLimiter == nil {
+		// One limiter for all versions, as one client would have.
+		shared.RateLimiter = limiterOf(shared)
+	}
+	s := &server{versions: map[schema.GroupVersion]*rest.RESTClient{}}
+	for _, r := range Resources() {
+		gv := r.GroupVersion()
+		if s.versions[gv] != nil {
+			continue
+		}
+		versioned := rest.CopyConfig(shared)
+		versioned.GroupVersion = &gv
+		versioned.NegotiatedSerializer = codecs.WithoutConversion()
+		versioned.APIPath = "/apis"
+		if gv.Group == "" {
+			versioned.APIPath = "/api"
+		}
+		versioned.ContentType, versioned.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+		if gv.Group != wellknown.SnapshotGroup {
+			versioned.ContentType = runtime.ContentTypeProtobuf
+			versioned.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+		}
+		if s.versions[gv], err = rest.RESTClientForConfigAndClient(versioned, transport); err != nil {
+			return nil, fmt.Errorf("building the client of %v: %w", gv, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *server) Fetch(ctx context.Context, r Resource, key Key, into Object) error {
+	return s.versions[r.GroupVersion()].Get().
+		NamespaceIfScoped(key.Namespace, r.Namespaced).Resource(r.Plural).Name(key.Name).
+		Do(ctx).Into(into)
+}
+
+func (s *server) Create(ctx context.Context, r Resource, obj, into Object) error {
+	return s.versions[r.GroupVersion()].Post().
+		NamespaceIfScoped(obj.GetNamespace(), r.Namespaced).Resource(r.Plural).
+		Body(obj).Do(ctx).Into(into)
+}
+
+func (s *server) Patch(ctx context.Context, r Resource, key Key, body PatchBody, into Object) error {
+	request := s.versions[r.GroupVersion()].Patch(body.Type).
+		NamespaceIfScoped(key.Namespace, r.Namespaced).Resource(r.Plural).Name(key.Name)
+	if body.Subresource != "" {
+		request = request.SubResource(body.Subresource)
+	}
+	return request.Body(body.Data).Do(ctx).Into(into)
+}
+
+func (s *server) Delete(ctx context.Context, r Resource, key Key, options metav1.DeleteOptions) error {
+	return s.versions[r.GroupVersion()].Delete().
+		NamespaceIfScoped(key.Namespace, r.Namespaced).Resource(r.Plural).Name(key.Name).
+		Body(&options).Do(ctx).Error()
+}
+
+func (s *server) List(ctx context.Context, r Resource, namespace string, options metav1.ListOptions) (runtime.Object, error) {
+	list := r.NewList()
+	err := s.versions[r.GroupVersion()].Get().
+		NamespaceIfScoped(namespace, r.Namespaced && namespace != "").Resource(r.Plural).
+		VersionedParams(&options, parameterCodec).Do(ctx).Into(list)
+	return list, err
+}
+
+func (s *server) Watch(ctx context.Context, r Resource, namespace string, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	return s.versions[r.GroupVersion()].Get().
+		NamespaceIfScoped(namespace, r.Namespaced && namespace != "").Resource(r.Plural).
+		VersionedParams(&options, parameterCodec).Watch(ctx)
+}

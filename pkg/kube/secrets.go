@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// FetchSecret reads the data of a secret for one driver call. It is always live and never kept, so that
+// a rotated secret is used at once and none lies in memory longer than the call; no key means no data.
+// The error says which secret, and keeps the API error for errors.As.
+func FetchSecret(ctx context.Context, c Client, key Key) (map[string]string, error) {
+	if key.Name == "" {
+		return nil, nil
+	}
+	secret, err := Fetch[*corev1.Secret](ctx, c, key)
+	if err != nil {
+		return nil, fmt.Errorf("error getting secret %s in namespace %s: %w", key.Name, key.Namespace, err)
+	}
+	data := make(map[string]string, len(secret.Data))
+	for k, v := range secret.Data {
+		data[k] = string(v)
+	}
+	return data, nil
+}

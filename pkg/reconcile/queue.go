@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
+)
+
+// DefaultGrace is how long keys in hand may go on after the end was announced.
+const DefaultGrace = time.Second
+
+// Options of a queue.
+type Options struct {
+	// Name labels metrics and logs.
+	Name string
+	// Workers is how many keys of each lane are handled at once.
+	Workers int
+	// RetryStart and RetryMax bound the delay after a failure, which doubles each time.
+	RetryStart, RetryMax time.Duration
+	// Clock is the real one but in tests.
+	Clock clock.WithTicker
+	// Lane sorts keys into lanes, each with its own workers, so that slow work of one sort does not hold
+	// up another. It is asked when the key's turn comes. Nil means one lane.
+	Lane func(Key) string
+	// Grace is how long keys in hand may go on after Run's context has ended; 0 means DefaultGrace.
+	Grace time.Duration
+}
+
+// Queue feeds keys to a Func. No key is ever handled by two workers at once, whatever its lane.
+type Queue struct {
+	options Options
+	handle  Func
+	backoff workqueue.TypedRateLimiter[Key]
+	queue   workqueue.TypedDelayingInterface[Key]
+
+	mu    sync.Mutex
+	lanes map[string]*lane
+}
+
+// lane is a sort of work: how much of it runs, and what waits for a worker.
+type lane struct {
+	running int
+	waiting []Key
+}
+
+// NewQueue makes a queue; keys may be added before Run.
+func NewQueue(handle Func, options Options) *Queue {
+	options.Workers = max(options.Workers, 1)
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	if options.Grace == 0 {
+		options.Grace = DefaultGrace
+	}
+	return &Queue{
+		options: options, handle: handle, lanes: map[string]*lane{},
+		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](options.RetryStart, options.RetryMax),
+		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{
+			Name: options.Name, Clock: options.Clock,
+		}),
+	}
+}
+
+// Add asks for a look at the key now. A key that waits for its next try is looked at now as well.
+func (q *Queue) Add(key Key) { q.queue.Add(key) }
+
+// AddAfter asks for a look at the key later.
+func (q *Queue) AddAfter(key Key, after time.Duration) { q.queue.AddAfter(key, after) }
+
+// Failures tells how often in a row the key has failed.
+func (q *Queue) Failures(key Key) int { return q.backoff.NumRequeues(key) }
+
+// Len is how many keys wait for a worker.
+func (q *Queue) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.queue.Len()
+	for _, l := range q.lanes {
+		n += len(l.waiting)
+	}
+	return n
+}
+
+// Run hands out keys until the context ends. Then no further key is begun; those in hand get the grace
+// time, are cancelled, and are waited for.
+func (q *Queue) Run(ctx context.Context) error {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, q.queue.ShutDown)
+	defer stop()
+
+	var busy sync.WaitGroup
+	for {
+		key, closed := q.queue.Get()
+		if closed || ctx.Err() != nil {
+			break
+		}
+		if name, free := q.take(key); free {
+			busy.Add(1)
+			go func() {
+				defer busy.Done()
+				q.work(work, ctx, name, key)
+			}()
+		}
+	}
+
+	finished := make(chan struct{})
+	go func() { defer close(finished); busy.Wait() }()
+	grace := q.options.Clock.NewTimer(q.options.Grace)
+	defer grace.Stop()
+	select {
+	case <-finished:
+	case <-grace.C():
+		cancel()
+		<-finished
+	}
+	return nil
+}
+
+// take finds the key's lane and a free worker in it; without one the key waits in the lane. It stays
+// "in processing" for the queue underneath meanwhile, so nobody else can get it.
+func (q *Queue) take(key Key) (name string, free bool) {
+	if q.options.Lane != nil {
+		name = q.options.Lane(key)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lanes[name]
+	if l == nil {
+		l = &lane{}
+		q.lanes[name] = l
+	}
+	if l.running >= q.options.Workers {
+		l.waiting = append(l.waiting, key)
+		return name, false
+	}
+	l.running++
+	return name, true
+}
+
+// work handles a key, then what waits in the same lane.
+func (q *Queue) work(work, running context.Context, name string, key Key) {
+	for {
+		if running.Err() == nil {
+			q.handleOne(work, key)
+		}
+		q.queue.Done(key)
+		next, more := q.next(name)
+		if !more {
+			return
+		}
+		key = next
+	}
+}
+
+func (q *Queue) next(name string) (Key, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lanes[name]
+	if len(l.waiting) == 0 {
+		l.running--
+		return Key{}, false
+	}
+	key := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return key, true
+}
+
+func (q *Queue) handleOne(ctx context.Context, key Key) {
+	logger := klog.FromContext(ctx).WithValues("queue", q.options.Name, "key", key.String())
+	result, err := q.handle(klog.NewContext(ctx, logger), key)
+	switch {
+	case err == nil:
+		q.backoff.Forget(key)
+		if result.After > 0 {
+			q.queue.AddAfter(key, result.After)
+		}
+	case ctx.Err() != nil:
+		// The process is ending; the next one starts from what is stored.
+	case fault.IsTerminal(err):
+		q.backoff.Forget(key)
+		logger.Error(err, "not tried again before something changes")
+	default:
+		q.retry(logger, key, err)
+	}
+}
+
+func (q *Queue) retry(logger klog.Logger, key Key, err error) {
+	after := q.backoff.When(key)
+	if asked, ok := fault.RetryDelay(err); ok {
+		after = asked
+	}
+	q.queue.AddAfter(key, after)
+	if apierrors.IsConflict(err) {
+		// Somebody else wrote first; that is how optimistic locks work.
+		logger.V(4).Info("object changed meanwhile, trying again", "after", after, "err", err)
+		return
+	}
+	logger.Error(err, "will be tried again", "after", after)
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start runs a queue and returns a function that ends it and waits.
+func start(t *testing.T, q *Queue) func() {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = q.Run(ctx) }()
+	return func() { cancel(); <-done }
+}
+
+func key(name string) Key { return Key{Namespace: "ns", Name: name} }
+
+func TestFullLaneDoesNotHoldUpAnother(t *testing.T) {
+	release, deleted := make(chan struct{}), make(chan struct{})
+	q := NewQueue(func(_ context.Context, k Key) (Result, error) {
+		if k.Namespace == "delete" {
+			close(deleted)
+			return Result{}, nil
+		}
+		<-release
+		return Result{}, nil
+	}, Options{Name: "lanes", Workers: 2, Lane: func(k Key) string { return k.Namespace }})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		q.Add(Key{Namespace: "create", Name: name})
+	}
+	q.Add(Key{Namespace: "delete", Name: "x"})
+	stop := start(t, q)
+	<-deleted // hangs when creates can starve deletes
+	close(release)
+	stop()
+}
+
+func TestOneKeyIsNeverHandledTwiceAtOnce(t *testing.T) {
+	var running, worst, runs atomic.Int32
+	q := NewQueue(func(context.Context, Key) (Result, error) {
+		worst.Store(max(worst.Load(), running.Add(1)))
+		defer running.Add(-1)
+		time.Sleep(time.Millisecond)
+		runs.Add(1)
+		return Result{}, nil
+	}, Options{Name: "single", Workers: 8, Lane: func(Key) string { return string(rune('a' + runs.Load()%3)) }})
+	stop := start(t, q)
+	for range 50 {
+		q.Add(key("same"))
+		time.Sleep(time.Millisecond / 2)
+	}
+	stop()
+	if worst.Load() != 1 || runs.Load() < 2 {
+		t.Errorf("%d at once in %d runs", worst.Load(), runs.Load())
+	}
+}
+
+func TestRetries(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		step time.Duration
+		want int32
+	}{
+		"a failure is tried again":         {errors.New("no"), time.Second, 2},
+		"but not before its time":          {errors.New("no"), time.Second / 2, 1},
+		"a terminal one is not":            {fault.Terminal(errors.New("no")), time.Hour, 1},
+		"one that asks for a time gets it": {fault.RetryAfter(errors.New("no"), time.Minute), time.Minute, 2},
+		"and not the usual one":            {fault.RetryAfter(errors.New("no"), time.Minute), time.Second, 1},
+		"success is the end":               {nil, time.Hour, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clk := testclock.NewFakeClock(time.Unix(0, 0))
+			var runs atomic.Int32
+			ran := make(chan struct{}, 10)
+			q := NewQueue(func(context.Context, Key) (Result, error) {
+				runs.Add(1)
+				ran <- struct{}{}
+				return Result{}, c.err
+			}, Options{Name: "retry", Workers: 1, RetryStart: time.Second, RetryMax: time.Minute, Clock: clk})
+			stop := start(t, q)
+			q.Add(key("a"))
+			<-ran
+			again := steppedInto(clk, c.step, ran, c.want == 2)
+			stop()
+			if again != (c.want == 2) {
+				t.Errorf("%d runs, want %d", runs.Load(), c.want)
+			}
+		})
+	}
+}
+
+func TestEndGivesGraceThenCancels(t *testing.T) {
+	var once sync.Once
+	started := make(chan struct{})
+	q := NewQueue(func(ctx context.Context, _ Key) (Result, error) {
+		once.Do(func() { close(started) })
+		<-ctx.Done() // a call that never answers
+		return Result{}, ctx.Err()
+	}, Options{Name: "grace", Workers: 1, Grace: 10 * time.Millisecond})
+	q.Add(key("hangs"))
+	q.Add(key("never begun"))
+	stop := start(t, q)
+	<-started
+	stop() // hangs when the key in hand is not cancelled
+}
+
+// steppedInto moves the clock and tells whether another run came. When one is expected the clock moves
+// until it comes, since the retry may be put on the clock a moment after the run that asked for it.
+func steppedInto(clk *testclock.FakeClock, step time.Duration, ran <-chan struct{}, expected bool) bool {
+	for {
+		clk.Step(step)
+		select {
+		case <-ran:
+			return true
+		case <-time.After(20 * time.Millisecond):
+			if !expected {
+				return false
+			}
+		}
+	}
+}
