@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/csi-tandem/csi-tandem/examples/driver/backend"
+	"github.com/csi-tandem/csi-tandem/examples/driver/control"
+	"github.com/csi-tandem/csi-tandem/examples/driver/mount"
+	"github.com/csi-tandem/csi-tandem/examples/driver/script"
+	"github.com/csi-tandem/csi-tandem/examples/driver/server"
+)
+
+// grace is how long calls may go on after a signal. It is short: whatever is
+// cut off is found by its name when the caller asks again.
+const grace = 2 * time.Second
+
+// run serves until the context ends.
+func run(ctx context.Context, s *settings) (err error) {
+	b, err := backend.Open(s.backend)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	o := s.server
+	o.Backend, o.Script = b, script.New(s.backend.Now, s.crash)
+	o.Log = script.NewLog(s.backend.Now, s.logCalls)
+	if o.Mount == "" {
+		o.Mount = mount.Probe(s.backend.Dir)
+	}
+	services, err := server.New(o)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 2)
+	// The control socket comes first, so that whoever sees the CSI socket can
+	// count on it.
+	if s.control != "" {
+		l, err := listen(s.control)
+		if err != nil {
+			return err
+		}
+		h := control.NewServer(control.Parts{Backend: b, Script: o.Script, Log: o.Log, Crash: s.crash})
+		defer func() { err = errors.Join(err, h.Close()) }()
+		go func() {
+			if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("serving %s: %w", s.control, err)
+			}
+		}()
+	}
+	l, err := listen(s.endpoint)
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := services.Serve(l); err != nil {
+			failed <- fmt.Errorf("serving %s: %w", s.endpoint, err)
+		}
+	}()
+	fmt.Fprintf(os.Stderr, "driver: %s on node %s listens on %s, publishing by %s\n", o.Name, o.Node, s.endpoint, o.Mount)
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	o.Script.Reset()
+	stop(services)
+	return err
+}
+
+func stop(services *grpc.Server) {
+	done := make(chan struct{})
+	go func() {
+		services.GracefulStop()
+		close(done)
+	}()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		services.Stop()
+		<-done
+	}
+}
+
+// listen takes over the socket that a killed predecessor left behind.
+func listen(path string) (net.Listener, error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	return l, nil
+}
