@@ -18,7 +18,7 @@ type row struct {
 var (
 	factsBar   = []string{"context", "k8s.io/client-go/", "k8s.io/klog/", "github.com/go-logr/"}
 	thoughtBar = append([]string{
-		"log", "log/slog", "io/fs", "net", "net/http", "sync", "math/rand", "math/rand/v2", "crypto/rand",
+		"log", "log/slog", "io/fs", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand",
 		"k8s.io/utils/clock", "google.golang.org/grpc/", "flag",
 	}, factsBar...)
 	facts   = []string{"wellknown", "fault", "capability"}

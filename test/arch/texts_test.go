@@ -13,6 +13,7 @@ var textProofs = []proof{
 	{"somebody's machine", "text", "Makefile", "cp /home/me/x .\n", "means nothing"},
 	{"a number in a list elsewhere", "text", "README.md", "as in decision 12\n", "decision 12"},
 	{"a promise", "text", "pkg/kube/kube.go", "package kube\n\n// TODO: later\n", "not promised"},
+	{"the name of a function", "text", "CONTRIBUTING.md", "`context.TODO` nowhere, `^context\\.TODO$` neither\n", ""},
 	{"the word where it is code", "text", "pkg/kube/kube.go", "package kube\n\nvar x = \"TODO\"\n", ""},
 }
 

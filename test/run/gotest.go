@@ -34,7 +34,12 @@ func unit(ctx context.Context, out io.Writer) result {
 	return goTest(ctx, out, nil, append(args, packages...)...)
 }
 
+// e2e builds the control plane first, where its progress can be seen; the tests then find it built.
 func e2e(ctx context.Context, out io.Writer) result {
+	prepared := checkAll(command("go", "run", "./test/run/prepare"))(ctx, out)
+	if prepared.failed > 0 {
+		return prepared
+	}
 	args := []string{"-count=1", "-timeout=40m"}
 	for _, tree := range endToEnd {
 		args = append(args, tree+"/...")
@@ -179,8 +184,8 @@ func (t *tally) testEnds(e event, key string) {
 	case "fail":
 		t.sum.failed++
 		t.bad[e.Package] = true
-		t.sum.note = "first look at " + e.Package + " " + e.Test
-		fmt.Fprint(t.out, strings.Join(t.kept[key], ""))
+		t.note(e)
+		t.show(t.kept[key])
 	}
 }
 
@@ -191,19 +196,35 @@ func (t *tally) packageEnds(e event, key string) {
 	if e.Action == "fail" {
 		if !t.bad[e.Package] {
 			t.sum.failed++
-			t.sum.note = "first look at " + e.Package
+			t.note(e)
 		}
 		for other, unfinished := range t.kept {
 			if other != key && strings.HasPrefix(other, e.Package+" ") {
-				fmt.Fprint(t.out, strings.Join(unfinished, ""))
+				t.show(unfinished)
 				delete(t.kept, other)
 			}
 		}
-		fmt.Fprint(t.out, strings.Join(lines, ""))
+		t.show(lines)
 		return
 	}
 	for _, line := range lines {
 		if strings.HasPrefix(line, "ok ") || strings.HasPrefix(line, "ok\t") {
+			fmt.Fprint(t.out, line)
+		}
+	}
+}
+
+// note keeps the first failure: it is the innermost, and later ones often follow from it.
+func (t *tally) note(e event) {
+	if t.sum.note == "" {
+		t.sum.note = strings.TrimSpace("first look at " + e.Package + " " + e.Test)
+	}
+}
+
+// show leaves out the lines in which go test says which test it turns to.
+func (t *tally) show(lines []string) {
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "=== ") {
 			fmt.Fprint(t.out, line)
 		}
 	}
