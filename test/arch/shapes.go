@@ -39,12 +39,19 @@ func signatureFaults(f *File, fn *ast.FuncDecl) []string {
 	if len(results) > maxResults {
 		faults = append(faults, fmt.Sprintf("returns %d results, %d are allowed: make a struct", len(results), maxResults))
 	}
+	faults = append(faults, orderFaults(f, params, results)...)
+	isTold := slices.Contains(foreignNames, fn.Name.Name)
+	if fn.Name.IsExported() && !isTold && slices.ContainsFunc(params, func(p ast.Expr) bool { return isNamed(p, "bool") }) {
+		faults = append(faults, "takes a bool: two names or an options struct say more")
+	}
+	return faults
+}
+
+func orderFaults(f *File, params, results []ast.Expr) []string {
+	var faults []string
 	for i, p := range params {
-		if isContextType(f, p) && i > 0 {
-			faults = append(faults, "takes a context that is not its first parameter")
-		}
-		if isNamed(p, "bool") && fn.Name.IsExported() && !slices.Contains(foreignNames, fn.Name.Name) {
-			faults = append(faults, "takes a bool: two names or an options struct say more")
+		if i > 0 && isContextType(f, p) && !isContextType(f, params[i-1]) {
+			faults = append(faults, "takes a context after something else")
 		}
 	}
 	for i, r := range results {

@@ -33,7 +33,8 @@ var shapeProofs = []proof{
 	{"a bool outside", "signature", "pkg/kube/kube.go", "package kube\nfunc Do(force bool) {}\n", "takes a bool"},
 	{"a bool inside", "signature", "pkg/kube/kube.go", "package kube\nfunc do(force bool) {}\n", ""},
 	{"a bool that an interface wants", "signature", "pkg/kube/kube.go", "package kube\nfunc (f feed) OnAdd(o any, first bool) {}\n", ""},
-	{"context later", "signature", "pkg/kube/kube.go", "package kube\nimport \"context\"\nfunc f(a int, ctx context.Context) {}\n", "not its first"},
+	{"context later", "signature", "pkg/kube/kube.go", "package kube\nimport \"context\"\nfunc f(a int, ctx context.Context) {}\n", "a context after"},
+	{"two contexts", "signature", "pkg/kube/kube.go", "package kube\nimport \"context\"\nfunc f(work, life context.Context, a int) {}\n", ""},
 	{"error first", "signature", "pkg/kube/kube.go", "package kube\nfunc f() (error, int) { return nil, 0 }\n", "not its last"},
 
 	{"a long name", "receiver", "pkg/kube/kube.go", "package kube\nfunc (self *T) f() {}\n", "longer than two letters"},
