@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology
+
+import (
+	"fmt"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// Affinity is what the driver said about a volume's place, as the affinity of a PersistentVolume. A
+// volume without any segment gets none: a selector without terms is refused by the API server.
+func Affinity(accessible []*csi.Topology) *corev1.VolumeNodeAffinity {
+	var terms []corev1.NodeSelectorTerm
+	for _, topology := range accessible {
+		segment := SegmentOf(topology.GetSegments())
+		if len(segment) == 0 {
+			continue
+		}
+		var term corev1.NodeSelectorTerm
+		for _, pair := range segment {
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+				Key: pair.Key, Operator: corev1.NodeSelectorOpIn, Values: []string{pair.Value},
+			})
+		}
+		terms = append(terms, term)
+	}
+	if len(terms) == 0 {
+		return nil
+	}
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+}
+
+// Accessible tells whether a node with these labels can reach a volume. An affinity that cannot be
+// understood is an error and not a no, because a volume is deleted on the strength of the answer.
+func Accessible(affinity *corev1.VolumeNodeAffinity, node map[string]string) (bool, error) {
+	if affinity == nil || affinity.Required == nil {
+		return true, nil
+	}
+	for _, term := range affinity.Required.NodeSelectorTerms {
+		match, err := matches(term, node)
+		if err != nil || match {
+			return match, err
+		}
+	}
+	return false, nil
+}
+
+var operators = map[corev1.NodeSelectorOperator]selection.Operator{
+	corev1.NodeSelectorOpIn:           selection.In,
+	corev1.NodeSelectorOpNotIn:        selection.NotIn,
+	corev1.NodeSelectorOpExists:       selection.Exists,
+	corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+	corev1.NodeSelectorOpGt:           selection.GreaterThan,
+	corev1.NodeSelectorOpLt:           selection.LessThan,
+}
+
+// matches tells whether all expressions of a term hold. A term without any matches nothing.
+func matches(term corev1.NodeSelectorTerm, node map[string]string) (bool, error) {
+	if len(term.MatchFields) > 0 {
+		return false, fmt.Errorf("reading the affinity of a volume: field selectors are not supported")
+	}
+	for _, expression := range term.MatchExpressions {
+		requirement, err := labels.NewRequirement(expression.Key, operators[expression.Operator], expression.Values)
+		if err != nil {
+			return false, fmt.Errorf("reading the affinity of a volume: %w", err)
+		}
+		if !requirement.Matches(labels.Set(node)) {
+			return false, nil
+		}
+	}
+	return len(term.MatchExpressions) > 0, nil
+}
