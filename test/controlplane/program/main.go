@@ -34,7 +34,7 @@ func main() {
 	case "kube-controller-manager":
 		command = controllermanager.NewControllerManagerCommand()
 	case "kube-scheduler":
-		command = scheduler.NewSchedulerCommand(nil)
+		command = scheduler.NewSchedulerCommand()
 	default:
 		fmt.Fprintf(os.Stderr, "controlplane: no part is called %q\n%s\n", part, usage)
 		os.Exit(2)
