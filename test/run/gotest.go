@@ -94,7 +94,8 @@ func canRace(ctx context.Context) bool {
 func goTest(ctx context.Context, out io.Writer, env []string, args ...string) result {
 	watched := heartbeat(out, "go test")
 	defer watched.stop()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
+	cmd := inGroup(ctx, "go", append([]string{"test", "-json"}, args...)...)
+	defer endGroup(cmd)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = watched
 	events, err := cmd.StdoutPipe()

@@ -118,7 +118,8 @@ func command(name string, args ...string) check {
 	return func(ctx context.Context, out io.Writer) error {
 		watched := heartbeat(out, name+" "+strings.Join(args, " "))
 		defer watched.stop()
-		cmd := exec.CommandContext(ctx, name, args...)
+		cmd := inGroup(ctx, name, args...)
+		defer endGroup(cmd)
 		cmd.Stdout, cmd.Stderr = watched, watched
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
