@@ -151,7 +151,7 @@ func TestProgressCountsPackages(t *testing.T) {
 		}
 	}
 	p.report()
-	if !strings.HasPrefix(out.String(), "compiling: 2 packages, ") {
+	if !strings.HasPrefix(out.String(), "2 packages compiled, ") {
 		t.Errorf("got %q", out.String())
 	}
 	if !strings.HasSuffix(p.tail(), "undefined: y") {

@@ -4,7 +4,10 @@ package controlplane
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,10 +26,13 @@ func startShell(t *testing.T, script string) *process {
 	return p
 }
 
-// groupIsGone waits, because the members of a group that were not our children are reaped by somebody else.
-func groupIsGone(pid int) bool {
+// isGone waits a little. A process that was not our child stays as a zombie until somebody reaps it, which in a
+// container without an init may be never; it does not run any more.
+func isGone(pid int) bool {
 	for range 100 {
-		if errors.Is(syscall.Kill(-pid, 0), syscall.ESRCH) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		isZombie := err == nil && strings.Contains(string(stat), ") Z ")
+		if isZombie || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			return true
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -56,11 +62,76 @@ func TestStopLetsAProcessEndByItself(t *testing.T) {
 }
 
 func TestKillReachesTheWholeGroup(t *testing.T) {
-	p := startShell(t, "sleep 300 & sleep 300")
-	time.Sleep(200 * time.Millisecond)
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	cmd := exec.Command("sh", "-c", "sleep 300 >/dev/null & echo $!; wait")
+	cmd.Stdout = writer
+	p, err := startProcess(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var grandchild int
+	if _, err := fmt.Fscanln(reader, &grandchild); err != nil {
+		t.Fatal(err)
+	}
+	if syscall.Kill(grandchild, 0) != nil {
+		t.Fatal("the grandchild does not run")
+	}
 	p.kill()
-	if !groupIsGone(p.cmd.Process.Pid) {
+	if !isGone(grandchild) {
 		t.Error("a grandchild survived")
+	}
+}
+
+// TestLeashedHelper is not a test by itself: it is the parent that dies in the one below.
+func TestLeashedHelper(t *testing.T) {
+	if os.Getenv("CONTROLPLANE_LEASHED_HELPER") == "" {
+		t.Skip("runs only as the child of another test")
+	}
+	p, err := startProcess(exec.Command("sleep", "300"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("child", p.cmd.Process.Pid)
+	// Other goroutines come and go, and with them the threads that a child must not hang on.
+	runtime.GC()
+	select {}
+}
+
+// A test binary that is killed must not leave a control plane behind.
+func TestChildrenDieWithTheirParent(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has a parent-death signal")
+	}
+	parent := exec.Command(os.Args[0], "-test.run=^TestLeashedHelper$")
+	parent.Env = append(os.Environ(), "CONTROLPLANE_LEASHED_HELPER=1")
+	output, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	_, scanErr := fmt.Fscanf(output, "child %d\n", &pid)
+	alive := pid != 0 && syscall.Kill(pid, 0) == nil
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	// It was killed, which is the error that this returns.
+	_ = parent.Wait()
+	if scanErr != nil || !alive {
+		t.Fatalf("the helper's child %d did not run: %v", pid, scanErr)
+	}
+	if !isGone(pid) {
+		t.Errorf("process %d outlived its parent", pid)
 	}
 }
 

@@ -91,7 +91,7 @@ func (p *progress) run(done <-chan struct{}) <-chan struct{} {
 
 func (p *progress) report() {
 	p.mu.Lock()
-	text := fmt.Sprintf("compiling: %d packages, %s", p.packages, time.Since(p.began).Round(time.Second))
+	text := fmt.Sprintf("%d packages compiled, %s", p.packages, time.Since(p.began).Round(time.Second))
 	p.mu.Unlock()
 	if p.terminal {
 		// Back to the start of the line, and clear what was there.
