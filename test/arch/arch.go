@@ -33,7 +33,7 @@ type Rule struct {
 	Check func(*Tree) []Finding
 }
 
-// Rules are all rules about Go code and texts. Manifests and rights have their own, see Manifests and Rights.
+// Rules are all rules about Go code and texts. Manifests and rights have their own, see Manifests, Story and grantedTo.
 func Rules() []Rule {
 	return []Rule{
 		{"arrows", checkArrows},

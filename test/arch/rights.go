@@ -45,8 +45,8 @@ func expand(needs []need) []right {
 	return all
 }
 
-// Rights reads what the manifests grant to a ServiceAccount, with whatever is wrong about the grants themselves.
-func Rights(manifests []Manifest, account string) ([]right, []Finding) {
+// grantedTo reads what the manifests grant to a ServiceAccount, with whatever is wrong about the grants themselves.
+func grantedTo(manifests []Manifest, account string) ([]right, []Finding) {
 	g := grants{account: account, roles: map[string][]rbacv1.PolicyRule{}, bound: map[string]bool{}}
 	for _, m := range manifests {
 		g.take(m)

@@ -52,7 +52,7 @@ func TestRights(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			dir := "deploy/" + program
 			manifests, found := Manifests(os.DirFS(root), dir)
-			got, faults := Rights(manifests, "csi-"+program)
+			got, faults := grantedTo(manifests, "csi-"+program)
 			found = append(append(found, faults...), compare(dir, got, expand(table))...)
 			for _, f := range sorted(append(found, recordFaults(t, "verbs-"+program+".txt", got)...)) {
 				t.Error(f)
@@ -106,7 +106,7 @@ func TestRightsFaults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			manifests, found := Manifests(fstest.MapFS{"deploy/x.yaml": {Data: []byte(tt.src)}}, "deploy")
-			got, faults := Rights(manifests, "csi-x")
+			got, faults := grantedTo(manifests, "csi-x")
 			expect(t, append(append(found, faults...), compare("deploy", got, expand(tt.want))...), tt.says)
 		})
 	}

@@ -16,7 +16,7 @@ import (
 // itself, and speaks its own verdict. Only when it cannot be built, or ends without success, is a verdict added here.
 func demo() int {
 	fmt.Println("==> building the demo (the first time this compiles for some minutes, later for seconds)")
-	if err := command("go", "build", "-o", "bin/demo", "./test/demo")(context.Background(), os.Stdout); err != nil {
+	if err := goCommand("build", "-o", "bin/demo", "./test/demo")(context.Background(), os.Stdout); err != nil {
 		fmt.Printf("FAIL: make demo: the demo does not build, see the lines above (%v)\n", err)
 		return 1
 	}

@@ -36,7 +36,7 @@ func unit(ctx context.Context, out io.Writer) result {
 
 // e2e builds the control plane first, where its progress can be seen; the tests then find it built.
 func e2e(ctx context.Context, out io.Writer) result {
-	prepared := checkAll(command("go", "run", "./test/run/prepare"))(ctx, out)
+	prepared := checkAll(goCommand("run", "./test/run/prepare"))(ctx, out)
 	if prepared.failed > 0 {
 		return prepared
 	}

@@ -37,11 +37,11 @@ func steps() []step {
 		{"verify-light", "formatting and go vet of the whole main module", checkAll(formatted, vetted)},
 		{"fmt", "gofmt finds nothing to change", checkAll(formatted)},
 		{"vet", "go vet of the whole main module", checkAll(vetted)},
-		{"tidy", "go.mod and go.sum say what the code needs", checkAll(command("go", "mod", "tidy", "-diff"))},
+		{"tidy", "go.mod and go.sum say what the code needs", checkAll(goCommand("mod", "tidy", "-diff"))},
 		{"clean-tree", "nothing is left uncommitted", checkAll(cleanTree)},
 		{"arch", "the rules of the house, as tests", arch},
 		{"unit", "tables, rooms with their crash rows, and the rules of the house", unit},
-		{"sanity", "csi-sanity against the example driver, or against ENDPOINT", checkAll(command("go", "run", "-C", "test/sanity", "."))},
+		{"sanity", "csi-sanity against the example driver, or against ENDPOINT", checkAll(goCommand("run", "-C", "test/sanity", "."))},
 		{"e2e", "both binaries beside a real driver on a real control plane", e2e},
 		{"demo", "the story that the examples tell, played", nil},
 	}
@@ -113,23 +113,24 @@ func checkAll(checks ...check) func(context.Context, io.Writer) result {
 	}
 }
 
-// command lets a program speak for itself; what it writes is shown as it comes.
-func command(name string, args ...string) check {
+// goCommand lets go speak for itself; what it writes is shown as it comes.
+func goCommand(args ...string) check {
 	return func(ctx context.Context, out io.Writer) error {
-		watched := heartbeat(out, name+" "+strings.Join(args, " "))
+		said := "go " + strings.Join(args, " ")
+		watched := heartbeat(out, said)
 		defer watched.stop()
-		cmd := inGroup(ctx, name, args...)
+		cmd := inGroup(ctx, "go", args...)
 		defer endGroup(cmd)
 		cmd.Stdout, cmd.Stderr = watched, watched
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+			return fmt.Errorf("%s: %w", said, err)
 		}
 		return nil
 	}
 }
 
 func vetted(ctx context.Context, out io.Writer) error {
-	return command("go", "vet", "./...")(ctx, out)
+	return goCommand("vet", "./...")(ctx, out)
 }
 
 // formatted asks for the files of the repository only, so that a file somebody left in bin/ does not matter.
