@@ -127,23 +127,29 @@ func (b *Backend) size(r VolumeRequest, from origin) (int64, error) {
 	if r.Required < 0 || r.Limit < 0 || (r.Limit > 0 && r.Required > r.Limit) {
 		return 0, fmt.Errorf("%w: required %d, limit %d", ErrRange, r.Required, r.Limit)
 	}
+	if r.Required > 0 && r.Required < from.size {
+		return 0, fmt.Errorf("%w: %d bytes are asked for, the source has %d", ErrRange, r.Required, from.size)
+	}
 	size := r.Required
-	switch {
-	case size > 0 && size < from.size:
-		return 0, fmt.Errorf("%w: %d bytes are asked for, the source has %d", ErrRange, size, from.size)
-	case size == 0 && from.size > 0:
-		size = from.size
-	case size == 0:
-		size = DefaultVolumeSize
-		if r.Limit > 0 {
-			size = min(size, r.Limit)
-		}
+	if size == 0 {
+		size = r.wish(from)
 	}
 	size = max(size, b.options.MinimumSize)
 	if r.Limit > 0 && size > r.Limit {
 		return 0, fmt.Errorf("%w: at least %d bytes are needed, the limit is %d", ErrRange, size, r.Limit)
 	}
 	return size, nil
+}
+
+// wish is the size of a volume for which nobody asked for one.
+func (r VolumeRequest) wish(from origin) int64 {
+	if from.size > 0 {
+		return from.size
+	}
+	if r.Limit > 0 {
+		return min(DefaultVolumeSize, r.Limit)
+	}
+	return DefaultVolumeSize
 }
 
 func fill(data string, v *Volume, from origin) error {

@@ -53,6 +53,18 @@ func (s *Script) before(ctx context.Context, c call) (func(), error) {
 			return nil, err
 		}
 	}
+	leave, err := s.enter(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range s.take(c, false, Lag) {
+		r.lag()
+	}
+	return leave, nil
+}
+
+// enter takes a place in each limit that covers the call.
+func (s *Script) enter(ctx context.Context, c call) (func(), error) {
 	var slots []chan struct{}
 	leave := func() {
 		for _, slot := range slots {
@@ -68,15 +80,6 @@ func (s *Script) before(ctx context.Context, c call) (func(), error) {
 			leave()
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
-	}
-	for _, r := range s.take(c, false, Lag) {
-		// No look at ctx: the work is done even if the caller has gone.
-		timer := time.NewTimer(r.Duration)
-		select {
-		case <-timer.C:
-		case <-r.released:
-		}
-		timer.Stop()
 	}
 	return leave, nil
 }
@@ -106,6 +109,16 @@ func (r *rule) failure() error {
 		message = "scripted " + r.Code.String()
 	}
 	return status.Error(r.Code, message)
+}
+
+// lag does not look at the caller: the work is done even if it has gone.
+func (r *rule) lag() {
+	timer := time.NewTimer(r.Duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.released:
+	}
 }
 
 // hold waits until the duration is over, the rule is released or the caller

@@ -127,34 +127,53 @@ func (s *Script) Add(r Rule) (string, error) {
 }
 
 func (r Rule) validate() error {
-	switch {
-	case r.Skip < 0 || r.Times < 0 || r.Duration < 0 || r.Calls < 0:
+	if r.Skip < 0 || r.Times < 0 || r.Duration < 0 || r.Calls < 0 {
 		return fmt.Errorf("a count or duration of %s is negative", r.Action)
-	case !knownMethod(r.Method):
+	}
+	if !knownMethod(r.Method) {
 		return fmt.Errorf("no RPC is called %q", r.Method)
 	}
-	switch r.Action {
-	case Fail, CommitFail:
-		if r.Code == codes.OK || r.Code > codes.Unauthenticated {
-			return fmt.Errorf("%s needs the code of an error, not %d", r.Action, r.Code)
-		}
-	case Lag:
-		if r.Duration == 0 {
-			return fmt.Errorf("%s needs a duration", r.Action)
-		}
-	case Limit:
-		if r.Parallel < 1 {
-			return fmt.Errorf("%s needs a number of parallel calls", r.Action)
-		}
-	case Distort:
-		if _, ok := distortions[r.Distortion]; !ok {
-			return fmt.Errorf("no distortion is called %q", r.Distortion)
-		}
-	case Hang, CommitHang, Unready, Crash, CommitCrash:
-	default:
+	missing, ok := ingredients[r.Action]
+	if !ok {
 		return fmt.Errorf("no action is called %q", r.Action)
 	}
+	if what := missing(r); what != "" {
+		return fmt.Errorf("%s needs %s", r.Action, what)
+	}
 	return nil
+}
+
+// ingredients says for each action what a rule lacks, if it lacks anything.
+var ingredients = map[Action]func(Rule) string{
+	Fail: lacksCode, CommitFail: lacksCode,
+	Hang: nothing, CommitHang: nothing, Unready: nothing, Crash: nothing, CommitCrash: nothing,
+	Lag: func(r Rule) string {
+		if r.Duration == 0 {
+			return "a duration"
+		}
+		return ""
+	},
+	Limit: func(r Rule) string {
+		if r.Parallel < 1 {
+			return "a number of parallel calls"
+		}
+		return ""
+	},
+	Distort: func(r Rule) string {
+		if _, ok := distortions[r.Distortion]; !ok {
+			return fmt.Sprintf("a distortion, and %q is none", r.Distortion)
+		}
+		return ""
+	},
+}
+
+func nothing(Rule) string { return "" }
+
+func lacksCode(r Rule) string {
+	if r.Code == codes.OK || r.Code > codes.Unauthenticated {
+		return "the code of an error"
+	}
+	return ""
 }
 
 // Release takes a rule out and lets go of the calls that it holds.

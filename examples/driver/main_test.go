@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/csi-tandem/csi-tandem/examples/driver/control"
+)
+
+// asDriver makes the test's own binary be the driver, so that a real process
+// can be killed.
+const asDriver = "TEST_AS_DRIVER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asDriver) != "" {
+		os.Exit(start())
+	}
+	os.Exit(m.Run())
+}
+
+type process struct {
+	cmd *exec.Cmd
+	csi.ControllerClient
+	control *control.Client
+}
+
+func launch(t *testing.T, dir string) *process {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--state="+filepath.Join(dir, "state"), "--name=driver.example",
+		"--endpoint=unix://"+filepath.Join(dir, "csi"), "--control=unix://"+filepath.Join(dir, "ctl"), "--node-topology=n=zone=a")
+	cmd.Env = append(os.Environ(), asDriver+"=1")
+	cmd.Stderr = os.Stderr
+	must(t, cmd.Start())
+	conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "csi"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	c, err := control.Dial(filepath.Join(dir, "ctl"))
+	must(t, err)
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		if _, err = os.Stat(filepath.Join(dir, "csi")); err == nil {
+			if _, err = c.Rules(t.Context()); err == nil {
+				return &process{cmd, csi.NewControllerClient(conn), c}
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the driver does not come up: %v", err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (p *process) exitCode(t *testing.T) int {
+	t.Helper()
+	var exit *exec.ExitError
+	if err := p.cmd.Wait(); errors.As(err, &exit) {
+		return exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return 0
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ask(name string) *csi.CreateVolumeRequest {
+	return &csi.CreateVolumeRequest{Name: name, VolumeCapabilities: []*csi.VolumeCapability{{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+	}}}
+}
+
+func TestEverythingSurvivesAKill(t *testing.T) {
+	dir, err := os.MkdirTemp("", "d")
+	must(t, err)
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	p := launch(t, dir)
+	first, err := p.CreateVolume(ctx, ask("first"))
+	must(t, err)
+	snap, err := p.CreateSnapshot(ctx, &csi.CreateSnapshotRequest{Name: "snap", SourceVolumeId: first.GetVolume().GetVolumeId()})
+	must(t, err)
+	must(t, p.cmd.Process.Kill())
+	_ = p.cmd.Wait()
+
+	p = launch(t, dir)
+	again, err := p.CreateVolume(ctx, ask("first"))
+	must(t, err)
+	if again.GetVolume().GetVolumeId() != first.GetVolume().GetVolumeId() {
+		t.Errorf("after a kill, %s became %s", first, again)
+	}
+	if _, err := p.GetSnapshot(ctx, &csi.GetSnapshotRequest{SnapshotId: snap.GetSnapshot().GetSnapshotId()}); err != nil {
+		t.Error(err)
+	}
+
+	// A crash when the work is done and nobody has been told.
+	_, err = p.control.CommitThenCrash(ctx, control.On("CreateVolume").About("second"))
+	must(t, err)
+	if _, err := p.CreateVolume(ctx, ask("second")); status.Code(err) != codes.Unavailable {
+		t.Errorf("a crash was answered with %v", err)
+	}
+	if got := p.exitCode(t); got != 137 {
+		t.Errorf("exit code %d, want 137", got)
+	}
+	p = launch(t, dir)
+	all, err := p.control.Inventory(ctx)
+	must(t, err)
+	if len(all.Volumes) != 2 || len(all.Snapshots) != 1 {
+		t.Errorf("stored are %+v", all)
+	}
+	must(t, p.control.Crash(ctx))
+	if got := p.exitCode(t); got != 137 {
+		t.Errorf("exit code %d, want 137", got)
+	}
+
+	p = launch(t, dir)
+	must(t, p.cmd.Process.Signal(os.Interrupt))
+	if got := p.exitCode(t); got != 0 {
+		t.Errorf("exit code %d after a signal, want 0", got)
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/csi-tandem/csi-tandem/examples/driver/backend"
+)
+
+func settle(args ...string) (*settings, error) {
+	o := newOptions()
+	fs := flag.NewFlagSet("driver", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	o.AddFlags(fs)
+	if err := fs.Parse(append([]string{"--endpoint=unix:///csi.sock", "--state=/state"}, args...)); err != nil {
+		return nil, err
+	}
+	return o.Settle()
+}
+
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func TestSettings(t *testing.T) {
+	s, err := settle("--topology="+file(t, `{"n2": {"zone": "b"}, "n3": {"zone": "b"}}`), "--node-topology=n1=zone=a,rack=r1",
+		"--pool-capacity=2Gi", "--require-secrets=a=b=c", "--require-secrets="+file(t, "# comment\n\nk=v\n"))
+	must(t, err)
+	if diff := cmp.Diff(map[string]backend.Segment{
+		"n1": {"zone": "a", "rack": "r1"}, "n2": {"zone": "b"}, "n3": {"zone": "b"},
+	}, s.server.Topology); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]backend.Pool{
+		{Segment: backend.Segment{"zone": "a", "rack": "r1"}, Capacity: 2 << 30},
+		{Segment: backend.Segment{"zone": "b"}, Capacity: 2 << 30},
+	}, s.backend.Pools); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "b=c", "k": "v"}, s.server.Secrets); diff != "" {
+		t.Error(diff)
+	}
+	if s.server.Node != "n1" || s.endpoint != "/csi.sock" {
+		t.Errorf("node %q, endpoint %q", s.server.Node, s.endpoint)
+	}
+	s, err = settle("--pools=" + file(t, `[{"segment": {"zone": "a"}, "capacity": "10Gi", "maximumVolumeSize": "5Mi"}]`))
+	must(t, err)
+	want := []backend.Pool{{Segment: backend.Segment{"zone": "a"}, Capacity: 10 << 30, MaximumVolumeSize: 5 << 20}}
+	if diff := cmp.Diff(want, s.backend.Pools); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNonsenseIsRefused(t *testing.T) {
+	for name, args := range map[string][]string{
+		"no endpoint":         {"--endpoint="},
+		"not a unix socket":   {"--endpoint=tcp://localhost:1"},
+		"control without end": {"--control=unix://"},
+		"no name":             {"--name="},
+		"topology file":       {"--topology=/does/not/exist"},
+		"topology text":       {"--node-topology=n1"},
+		"topology pair":       {"--node-topology=n1=zone"},
+		"empty segment":       {"--topology=" + file(t, `{"n1": {}}`)},
+		"pools of nothing":    {"--pools=" + file(t, `[]`)},
+		"pool of no size":     {"--pools=" + file(t, `[{"segment": {"zone": "a"}}]`)},
+		"pool twice":          {"--pools=" + file(t, `[{"capacity": "1"}, {"capacity": "1"}]`)},
+		"pool with a typo":    {"--pools=" + file(t, `[{"capazity": "1"}]`)},
+		"size":                {"--minimum-size=1G"},
+		"size too large":      {"--pool-capacity=9999999Pi"},
+		"mount":               {"--mount=glue"},
+		"capability":          {"--capabilities=-FLY"},
+		"secret file":         {"--require-secrets=/does/not/exist"},
+		"duration":            {"--snapshot-ready-after=-1s"},
+	} {
+		if _, err := settle(args...); err == nil {
+			t.Errorf("%s: %v was accepted", name, args)
+		}
+	}
+	_, err := settle("--require-secrets=" + file(t, "k=v\nS3CR3T\n"))
+	if err == nil || strings.Contains(err.Error(), "S3CR3T") {
+		t.Errorf("a secret line without a key: %v", err)
+	}
+}
