@@ -120,24 +120,10 @@ func BoundName(snapshot *snapv1.VolumeSnapshot) string {
 	return *snapshot.Status.BoundVolumeSnapshotContentName
 }
 
-// ContentName is the content that belongs to the snapshot: the one that its status names, else the one
-// that its spec names, else the one that is made for it. Empty when there can be none.
+// ContentName is the content that belongs to the snapshot: the one that its spec names, or the one that is
+// made for it. A status that names another one does not count, as it gives no right to that one; only a
+// member of a group has no other way to know. Empty when there can be none.
 func ContentName(snapshot *snapv1.VolumeSnapshot) string {
-	if bound := BoundName(snapshot); bound != "" {
-		return bound
-	}
-	if named := snapshot.Spec.Source.VolumeSnapshotContentName; named != nil {
-		return *named
-	}
-	if IsDynamic(snapshot) {
-		return wellknown.ContentName(string(snapshot.UID))
-	}
-	return ""
-}
-
-// WantedContentName is like ContentName for a living snapshot: what the spec says goes before what a status
-// says that anybody could have written.
-func WantedContentName(snapshot *snapv1.VolumeSnapshot) string {
 	if named := snapshot.Spec.Source.VolumeSnapshotContentName; named != nil {
 		return *named
 	}

@@ -86,20 +86,17 @@ func TestNamesOfContents(t *testing.T) {
 	other := "elsewhere"
 	bound.Status = &snapv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &other}
 	for _, c := range []struct {
-		name                string
-		snapshot            *snapv1.VolumeSnapshot
-		belongs, wanted, in string
+		name     string
+		snapshot *snapv1.VolumeSnapshot
+		want, in string
 	}{
-		{"dynamic", dynamic(), "snapcontent-u1", "snapcontent-u1", "-"},
-		{"imported", imported("c"), "c", "c", "c"},
-		{"S89 a status that names something else", bound, "elsewhere", "snapcontent-u1", "elsewhere"},
-		{"no source at all", &snapv1.VolumeSnapshot{}, "", "", "-"},
+		{"dynamic", dynamic(), "snapcontent-u1", "-"},
+		{"imported", imported("c"), "c", "c"},
+		{"S89 a status that names something else", bound, "snapcontent-u1", "elsewhere"},
+		{"no source at all", &snapv1.VolumeSnapshot{}, "", "-"},
 	} {
-		if got := ContentName(c.snapshot); got != c.belongs {
-			t.Errorf("%s: ContentName %q, want %q", c.name, got, c.belongs)
-		}
-		if got := WantedContentName(c.snapshot); got != c.wanted {
-			t.Errorf("%s: WantedContentName %q, want %q", c.name, got, c.wanted)
+		if got := ContentName(c.snapshot); got != c.want {
+			t.Errorf("%s: ContentName %q, want %q", c.name, got, c.want)
 		}
 		if got := Names(c.snapshot, c.in); got != (c.in != "-") {
 			t.Errorf("%s: Names(%q) = %v", c.name, c.in, got)
@@ -133,7 +130,7 @@ func TestIsMember(t *testing.T) {
 		t.Error("a kind of another group")
 	}
 	s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "groupsnapshot.storage.k8s.io/v1beta2", Kind: "VolumeGroupSnapshot"}}
-	if !IsMember(s) || WantedContentName(s) != "" {
+	if !IsMember(s) || ContentName(s) != "" {
 		t.Error("a member has the content that its status names, whatever the version of the group API")
 	}
 }

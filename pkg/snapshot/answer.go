@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	"google.golang.org/grpc/codes"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// Answer is what a driver says of a snapshot.
+type Answer struct {
+	Handle string
+	Ready  bool
+	// Taken is zero when the driver does not say.
+	Taken time.Time
+	Size  int64
+}
+
+// AnswerOf reads the driver's words.
+func AnswerOf(s *csi.Snapshot) Answer {
+	answer := Answer{Handle: s.GetSnapshotId(), Ready: s.GetReadyToUse(), Size: s.GetSizeBytes()}
+	if taken := s.GetCreationTime(); taken.IsValid() && taken.AsTime().Unix() > 0 {
+		answer.Taken = taken.AsTime()
+	}
+	return answer
+}
+
+// After is what follows from a call: what to remember, to write and to tell. Status and Told are nil when
+// there is nothing new.
+type After struct {
+	Attempt Attempt
+	Status  *snapv1.VolumeSnapshotContentStatus
+	Told    *Told
+}
+
+// AfterCreate follows a CreateSnapshot that was sent.
+func AfterCreate(in ContentInput, answer Answer, err error) After {
+	if err == nil {
+		after := afterAnswer(in, answer)
+		after.Attempt.Tried, after.Attempt.Unsure = Settled, 0
+		return after
+	}
+	handle := *in.Content.Spec.Source.VolumeHandle
+	after := afterFailure(in, err)
+	after.Status, after.Told = failureOf(in.Content, fmt.Sprintf("failed to take snapshot of the volume %s: %q", handle, err.Error()), in.Now)
+	after.Attempt.Tried = triedAfter(in, err)
+	if in.Content.DeletionTimestamp != nil && after.Attempt.Tried == Open && isUnsure(err) {
+		after.Attempt.Unsure++
+		after.Attempt.NotBefore = in.Now.Add(grow(time.Second, in.Options.RetryMax, after.Attempt.Unsure))
+	}
+	return after
+}
+
+// triedAfter tells whether a failure settles what became of all creates so far. A refusal at the door says
+// nothing about an earlier call.
+func triedAfter(in ContentInput, err error) Tried {
+	failure := fault.Of(err)
+	switch {
+	case failure == nil || failure.Class == fault.Uncertain:
+		return Open
+	case fault.ProvesNothing(err) && isOpen(in):
+		return Open
+	default:
+		return Settled
+	}
+}
+
+// isUnsure tells the codes of drivers that do not know themselves.
+func isUnsure(err error) bool {
+	failure := fault.Of(err)
+	return failure != nil && (failure.Code == codes.Internal || failure.Code == codes.Unknown)
+}
+
+// AfterPoll follows a GetSnapshot or ListSnapshots.
+func AfterPoll(in ContentInput, answer Answer, err error) After {
+	if err == nil {
+		return afterAnswer(in, answer)
+	}
+	after := afterFailure(in, err)
+	after.Status, after.Told = failureOf(in.Content, fmt.Sprintf("failed to list snapshot for content %s: %q", in.Content.Name, err.Error()), in.Now)
+	return after
+}
+
+// ErrNotFound is for AfterPoll when the driver's answer does not contain the snapshot.
+func ErrNotFound(handle string) error { return errNotFound(handle) }
+
+// AfterDelete follows a DeleteSnapshot. A driver that does not know the snapshot has nothing left to do.
+func AfterDelete(in ContentInput, err error) After {
+	if err == nil || fault.IsNotFound(err) {
+		after := After{Attempt: in.Attempt}
+		after.Attempt.Deleted, after.Attempt.Failures = true, 0
+		return after
+	}
+	after := afterFailure(in, err)
+	after.Status, after.Told = deletionFailureOf(in.Content, "Failed to delete snapshot: "+err.Error(), in.Now)
+	return after
+}
+
+// AfterSecret follows a secret that could not be read, before a call that was not made.
+func AfterSecret(in ContentInput, step ContentStep, err error) After {
+	after := afterFailure(in, err)
+	c := in.Content
+	if c.DeletionTimestamp != nil && apierrors.IsNotFound(err) && after.Attempt.SecretMissing.IsZero() {
+		after.Attempt.SecretMissing = in.Now
+	}
+	switch step.(type) {
+	case Delete:
+		after.Status, after.Told = deletionFailureOf(c, "Failed to get snapshot credentials: "+err.Error(), in.Now)
+	case Poll:
+		after.Status, after.Told = failureOf(c, fmt.Sprintf("failed to get credentials for snapshot content %s: %s", c.Name, err), in.Now)
+	default:
+		after.Status, after.Told = failureOf(c, fmt.Sprintf("failed to get input parameters to create snapshot for content %s: %q",
+			c.Name, fmt.Sprintf("cannot get credentials for snapshot content %q: %s", c.Name, err)), in.Now)
+	}
+	return after
+}
+
+func afterAnswer(in ContentInput, answer Answer) After {
+	after := After{Attempt: in.Attempt}
+	after.Attempt.Failures, after.Attempt.NotBefore = 0, time.Time{}
+	if status, changed := BuildContentStatus(in.Content.Status, answer, in.Now); changed {
+		after.Status = status
+	}
+	if !answer.Ready {
+		after.Attempt.Polls++
+		after.Attempt.NotBefore = in.Now.Add(grow(pollStart, pollMax, after.Attempt.Polls))
+	}
+	return after
+}
+
+func afterFailure(in ContentInput, err error) After {
+	after := After{Attempt: in.Attempt}
+	after.Attempt.Failures++
+	limit := in.Options.RetryMax
+	if fault.IsBusy(err) {
+		limit = min(limit, busyMax)
+	}
+	after.Attempt.NotBefore = in.Now.Add(grow(in.Options.RetryStart, limit, after.Attempt.Failures))
+	return after
+}
+
+// BuildContentStatus is the status that follows from an answer, and whether it differs. What says that data
+// exists is written once and kept. An answer ends every earlier error.
+func BuildContentStatus(current *snapv1.VolumeSnapshotContentStatus, answer Answer, now time.Time) (*snapv1.VolumeSnapshotContentStatus, bool) {
+	status := &snapv1.VolumeSnapshotContentStatus{}
+	if current != nil {
+		status = current.DeepCopy()
+	}
+	changed := status.Error != nil
+	status.Error = nil
+	if status.SnapshotHandle == nil {
+		status.SnapshotHandle, changed = &answer.Handle, true
+	}
+	if status.ReadyToUse == nil || *status.ReadyToUse != answer.Ready {
+		status.ReadyToUse, changed = &answer.Ready, true
+	}
+	if status.CreationTime == nil {
+		taken := answer.Taken
+		if taken.IsZero() {
+			taken = now
+		}
+		nanoseconds := taken.UnixNano()
+		status.CreationTime, changed = &nanoseconds, true
+	}
+	if status.RestoreSize == nil && answer.Size > 0 {
+		status.RestoreSize, changed = &answer.Size, true
+	}
+	return status, changed
+}
+
+// failureOf is the status and the event of a failing create or poll; both nil when users know it.
+func failureOf(c *snapv1.VolumeSnapshotContent, cause string, now time.Time) (*snapv1.VolumeSnapshotContentStatus, *Told) {
+	if c.Status == nil {
+		return failed(c, wellknown.ReasonSnapshotCreationFailed, firstFailure+cause, now)
+	}
+	return failed(c, wellknown.ReasonSnapshotCheckFailed, laterFailure+cause, now)
+}
+
+// deletionFailureOf is the same for a failing deletion. The content's readiness is no longer of interest.
+func deletionFailureOf(c *snapv1.VolumeSnapshotContent, message string, now time.Time) (*snapv1.VolumeSnapshotContentStatus, *Told) {
+	return failed(c, wellknown.ReasonSnapshotDeleteError, message, now)
+}
+
+func failed(c *snapv1.VolumeSnapshotContent, reason, message string, now time.Time) (*snapv1.VolumeSnapshotContentStatus, *Told) {
+	status := &snapv1.VolumeSnapshotContentStatus{}
+	if c.Status != nil {
+		status = c.Status.DeepCopy()
+	}
+	if status.Error != nil && isSameCause(messageOf(status.Error), message) {
+		return nil, nil
+	}
+	at, ready := metav1.NewTime(now), false
+	status.Error = &snapv1.VolumeSnapshotError{Time: &at, Message: &message}
+	if reason != wellknown.ReasonSnapshotDeleteError || status.ReadyToUse == nil {
+		status.ReadyToUse = &ready
+	}
+	return status, &Told{Warning: true, Reason: reason, Message: message}
+}

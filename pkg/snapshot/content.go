@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// NextContentStep decides what happens next to a VolumeSnapshotContent.
+func NextContentStep(in ContentInput) ContentStep {
+	c := in.Content
+	source := c.Spec.Source
+	switch {
+	case c.Spec.Driver != in.Options.Driver:
+		return Ignore{"content of another driver"}
+	case in.Class != nil && in.Class.Driver != in.Options.Driver:
+		return Ignore{"its class is of another driver"}
+	case (source.VolumeHandle == nil) == (source.SnapshotHandle == nil):
+		return Ignore{"needs exactly one of volumeHandle and snapshotHandle"}
+	}
+	if c.DeletionTimestamp != nil {
+		if step := nextLeaving(in); step != nil {
+			return step
+		}
+	}
+	return nextStaying(in)
+}
+
+// nextStaying is for a content that is not to be taken apart.
+func nextStaying(in ContentInput) ContentStep {
+	c := in.Content
+	imported := c.Spec.Source.SnapshotHandle != nil
+	switch {
+	case isContentReady(c):
+		if isMarked(c) && !imported {
+			return DropMark{}
+		}
+		return Ignore{"settled"}
+	case isDynamicMember(in):
+		return Ignore{"member of a group snapshot, goes with its group"}
+	case imported:
+		return nextPoll(in, *c.Spec.Source.SnapshotHandle)
+	case c.Spec.VolumeSnapshotRef.UID == "":
+		return Ignore{"not bound to a snapshot yet"}
+	case handleOf(c) == "":
+		return nextCreate(in)
+	case isMarked(c):
+		// The handle is known, so nothing can be lost any more.
+		return DropMark{}
+	default:
+		return nextPoll(in, handleOf(c))
+	}
+}
+
+func nextCreate(in ContentInput) ContentStep {
+	c := in.Content
+	create, err := buildCreate(in)
+	if err != nil {
+		return recordFailure(in, fmt.Errorf("failed to get input parameters to create snapshot for content %s: %q", c.Name, err.Error()))
+	}
+	if wait := in.Attempt.NotBefore.Sub(in.Now); wait > 0 {
+		if in.Attempt.Tried == Open && !isMarked(c) {
+			return Mark{}
+		}
+		return Wait{"the last try of the driver failed", wait}
+	}
+	return create
+}
+
+func nextPoll(in ContentInput, handle string) ContentStep {
+	c := in.Content
+	imported := c.Spec.Source.SnapshotHandle != nil
+	poll := Poll{
+		Handle: handle,
+		Get:    in.Capabilities.Has(csi.ControllerServiceCapability_RPC_GET_SNAPSHOT),
+		List:   in.Capabilities.Has(csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS),
+	}
+	if imported && !poll.Get && !poll.List {
+		// Nobody can ask this driver; the one who wrote the handle is believed.
+		status, _ := BuildContentStatus(c.Status, Answer{Handle: handle, Ready: true}, in.Now)
+		return Record{Status: status}
+	}
+	secret, err := listSecret(in)
+	switch {
+	case imported && err != nil:
+		return recordFailure(in, err)
+	case err != nil:
+		poll.Get, poll.List = false, false
+	default:
+		poll.Secret = secret
+	}
+	if !imported {
+		// The CSI spec makes a repeated create the sure way to ask; it makes nothing new.
+		if create, err := buildCreate(in); err == nil {
+			create.Mark, create.Parameters = false, ""
+			poll.Again = &create
+		} else if !poll.Get && !poll.List {
+			return recordFailure(in, fmt.Errorf("failed to get input parameters to create snapshot for content %s: %q", c.Name, err.Error()))
+		}
+	}
+	if wait := in.Attempt.NotBefore.Sub(in.Now); wait > 0 {
+		return Wait{"not ready at the driver yet", wait}
+	}
+	return poll
+}
+
+// recordFailure shows an error that was found before any call.
+func recordFailure(in ContentInput, err error) Record {
+	record := Record{Failure: err.Error()}
+	record.Status, record.Told = failureOf(in.Content, err.Error(), in.Now)
+	return record
+}
+
+// isDynamicMember tells the members of a group that was taken as a whole: no call of ours may touch them.
+func isDynamicMember(in ContentInput) bool {
+	return in.Content.Annotations[wellknown.AnnGroupSnapshotHandle] != "" ||
+		in.GroupHandle != "" && in.Content.Spec.Source.VolumeHandle != nil
+}
+
+// isOpen tells that a snapshot may exist at the driver, or may come to exist, that no handle is known of.
+func isOpen(in ContentInput) bool {
+	if in.Content.Spec.Source.VolumeHandle == nil || handleOf(in.Content) != "" || isDynamicMember(in) {
+		return false
+	}
+	switch in.Attempt.Tried {
+	case Open:
+		return true
+	case Settled:
+		return false
+	default:
+		// A mark that this process did not write is somebody's before us, who may have sent a create; but
+		// nobody was there before us for a content that is younger than our lead.
+		return isMarked(in.Content) && !in.Attempt.Fresh
+	}
+}
+
+func isMarked(c *snapv1.VolumeSnapshotContent) bool {
+	_, marked := c.Annotations[wellknown.AnnBeingCreated]
+	return marked
+}
+
+func isContentReady(c *snapv1.VolumeSnapshotContent) bool {
+	return c.Status != nil && c.Status.ReadyToUse != nil && *c.Status.ReadyToUse
+}
+
+func handleOf(c *snapv1.VolumeSnapshotContent) string {
+	if c.Status == nil || c.Status.SnapshotHandle == nil {
+		return ""
+	}
+	return *c.Status.SnapshotHandle
+}
+
+const (
+	// pollStart and pollMax bound the intervals of asking whether a snapshot is ready: an upload of hours
+	// must not be asked for every second, and its end must not be learnt minutes late.
+	pollStart = time.Second
+	pollMax   = 15 * time.Second
+	// busyMax bounds the delay after an answer that says "soon".
+	busyMax = 30 * time.Second
+)
+
+// grow doubles a delay from start for each time but the first, up to limit.
+func grow(start, limit time.Duration, times int) time.Duration {
+	delay := start
+	for range max(times, 1) - 1 {
+		if delay >= limit {
+			break
+		}
+		delay *= 2
+	}
+	return min(delay, limit)
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+type contentRow struct {
+	name string
+	in   ContentInput
+	want ContentStep
+}
+
+func checkContents(t *testing.T, rows []contentRow) {
+	t.Helper()
+	for _, c := range rows {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, NextContentStep(c.in), anyWhy); diff != "" {
+				t.Errorf("unexpected step (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func secretNamed(name, namespace string) func(*ContentInput) {
+	return func(i *ContentInput) {
+		i.Content.Annotations[wellknown.AnnSnapshotDeletionSecretName] = name
+		i.Content.Annotations[wellknown.AnnSnapshotDeletionSecretNamespace] = namespace
+	}
+}
+
+func failing(status *snapv1.VolumeSnapshotContentStatus, reason, message, failure string) Record {
+	at := metav1.NewTime(now)
+	status.Error, status.ReadyToUse = &snapv1.VolumeSnapshotError{Time: &at, Message: &message}, ptr(false)
+	return Record{Status: status, Told: &Told{true, reason, message}, Failure: failure}
+}
+
+func TestSnapshotIsTaken(t *testing.T) {
+	meta := request()
+	meta.Parameters["csi.storage.k8s.io/volumesnapshot/name"] = "snap"
+	meta.Parameters["csi.storage.k8s.io/volumesnapshot/namespace"] = "ns1"
+	meta.Parameters["csi.storage.k8s.io/volumesnapshotcontent/name"] = "snapcontent-u1"
+	short := request()
+	short.Name = "s-u1"
+	noClass := failing(&snapv1.VolumeSnapshotContentStatus{}, wellknown.ReasonSnapshotCreationFailed,
+		`Failed to create snapshot: failed to get input parameters to create snapshot for content snapcontent-u1: `+
+			`"volumesnapshotclass.snapshot.storage.k8s.io \"snapc\" not found"`,
+		`failed to get input parameters to create snapshot for content snapcontent-u1: "volumesnapshotclass.snapshot.storage.k8s.io \"snapc\" not found"`)
+	badKey := `failed to get input parameters to create snapshot for content snapcontent-u1: "failed to remove CSI Parameters of prefixed keys: ` +
+		`found unknown parameter key \"csi.storage.k8s.io/typo\" with reserved namespace csi.storage.k8s.io/"`
+	checkContents(t, []contentRow{
+		{"S1 as our binder made it", con(), Create{Request: request()}},
+		{"S55 I1 made by another binder: the mark first, and the parameters on record", con(unmarked, unrecorded),
+			Create{Request: request(), Mark: true, Parameters: `{"tier":"gold"}`}},
+		{"the record goes before the class", con(func(i *ContentInput) { i.Class = class("snapc", driverName) }), Create{Request: request()}},
+		{"S4 secret", con(secretNamed("s", "n")), Create{Request: request(), Secret: &corev1.SecretReference{Name: "s", Namespace: "n"}}},
+		{"S54 extra metadata", con(func(i *ContentInput) { i.Options.ExtraMetadata = true }), Create{Request: meta}},
+		{"S52 prefix and length", con(func(i *ContentInput) { i.Options.NamePrefix, i.Options.NameLength = "s", 8 }), Create{Request: short}},
+		{"S57 backoff", con(waiting, tried(Open)), Wait{After: 4 * time.Second}},
+		{"9.4 a mark that was wiped while a create is open comes back", con(waiting, unmarked, tried(Open)), Mark{}},
+		{"S65 W3 no class: no mark, no call", con(unmarked, unrecorded, func(i *ContentInput) { i.Class = nil }), noClass},
+		{"S53 W3 bad class: no mark, no call", con(unmarked, unrecorded, func(i *ContentInput) { i.Class.Parameters = map[string]string{"csi.storage.k8s.io/typo": ""} }),
+			failing(&snapv1.VolumeSnapshotContentStatus{}, wellknown.ReasonSnapshotCreationFailed, "Failed to create snapshot: "+badKey, badKey)},
+		{"S64 the same error again writes nothing", con(unmarked, unrecorded, func(i *ContentInput) { i.Class, i.Content.Status = nil, noClass.Status }),
+			Record{Failure: noClass.Failure}},
+		{"S51 another driver", con(func(i *ContentInput) { i.Content.Spec.Driver = "other" }), Ignore{}},
+		{"S51 class of another driver", con(func(i *ContentInput) { i.Class = class("snapc", "other") }), Ignore{}},
+		{"S36 no source", con(func(i *ContentInput) { i.Content.Spec.Source = snapv1.VolumeSnapshotContentSource{} }), Ignore{}},
+		{"S36 two sources", con(func(i *ContentInput) { i.Content.Spec.Source.SnapshotHandle = ptr("x") }), Ignore{}},
+		{"no UID, no name at the driver", con(neverUID), Ignore{}},
+		{"member of a group", con(func(i *ContentInput) { i.GroupHandle = "g" }), Ignore{}},
+	})
+}
+
+func TestSnapshotIsPolledUntilReady(t *testing.T) {
+	again := &Create{Request: request()}
+	listClass := func(i *ContentInput) {
+		i.Content.Spec.VolumeSnapshotClassName, i.Class = ptr("snapc"), class("snapc", driverName)
+		i.Class.Parameters = map[string]string{wellknown.ParamSnapshotterListSecretName: "l", wellknown.ParamSnapshotterListSecretNamespace: "n"}
+	}
+	listSecret := &corev1.SecretReference{Name: "l", Namespace: "n"}
+	classGone := `failed to get snapshot class snapc for snapshot content snapcontent-u1: volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found`
+	checkContents(t, []contentRow{
+		{"S58 the handle is known: the mark goes", con(cut, func(i *ContentInput) { i.Content.Annotations[wellknown.AnnBeingCreated] = "yes" }), DropMark{}},
+		{"S59 by creating again, without a mark", con(cut), Poll{Handle: "s-1", Again: again}},
+		{"GetSnapshot when there is one", con(cut, listClass, can(get, list)), Poll{Handle: "s-1", Get: true, List: true, Secret: listSecret, Again: again}},
+		{"ListSnapshots else", con(cut, listClass, can(list)), Poll{Handle: "s-1", List: true, Secret: listSecret, Again: again}},
+		{"9.4.5 without class the create is left", con(cut, can(get, list)), Poll{Handle: "s-1", Again: again}},
+		{"W-perf-5 not before its time", con(cut, waiting), Wait{After: 4 * time.Second}},
+		{"S68 leftover mark of a ready content", con(finished, func(i *ContentInput) { i.Content.Annotations[wellknown.AnnBeingCreated] = "yes" }), DropMark{}},
+		{"S32 I6 settled", con(finished), Ignore{}},
+		{"S43 imported", con(byHand, neverUID, can(list)), Poll{Handle: "s-1", List: true}},
+		{"S48 imported with list secret", con(byHand, listClass, can(list)), Poll{Handle: "s-1", List: true, Secret: listSecret}},
+		{"imported, class missing", con(byHand, can(list), func(i *ContentInput) { i.Content.Spec.VolumeSnapshotClassName = ptr("snapc") }),
+			failing(&snapv1.VolumeSnapshotContentStatus{}, wellknown.ReasonSnapshotCreationFailed, "Failed to create snapshot: "+classGone, classGone)},
+		{"S46 nobody can ask", con(byHand), Record{Status: &snapv1.VolumeSnapshotContentStatus{
+			SnapshotHandle: ptr("s-1"), ReadyToUse: ptr(true), CreationTime: ptr(now.UnixNano())}}},
+		{"imported and ready", con(finished, byHand), Ignore{}},
+	})
+}
+
+func TestContentThatIsLeaving(t *testing.T) {
+	secret := &corev1.SecretReference{Name: "s", Namespace: "n"}
+	foreign := func(i *ContentInput) { i.Content.Finalizers = append(i.Content.Finalizers, "x/y") }
+	done := func(i *ContentInput) { i.Attempt.Deleted = true }
+	checkContents(t, []contentRow{
+		{"S68 first a live look", con(finished, terminating), Confirm{}},
+		{"S68 then the driver", con(finished, terminating, live), Delete{Handle: "s-1"}},
+		{"S68 with its secret", con(finished, terminating, live, secretNamed("s", "n")), Delete{Handle: "s-1", Secret: secret}},
+		{"S68 then it goes", con(finished, terminating, live, done), ReleaseContent{}},
+		{"S74 held by others: no second deletion", con(finished, terminating, live, done, foreign), ClearStatus{}},
+		{"S74 cleared", con(terminating, unmarked, foreign), ReleaseContent{}},
+		{"S74 nothing left of ours", con(terminating, unmarked, func(i *ContentInput) { i.Content.Finalizers = []string{"x/y"} }), Ignore{}},
+		{"S72 backoff", con(finished, terminating, live, waiting), Wait{After: 4 * time.Second}},
+		{"S69 Retain", con(finished, terminating, retain), ReleaseContent{}},
+		{"S71 switched to Delete", con(finished, terminating, seen(Gone), live, doomed), Delete{Handle: "s-1"}},
+		{"S91 member of a group", con(finished, terminating, func(i *ContentInput) { i.GroupHandle = "g" }), ReleaseContent{}},
+		{"W9 S88 a secret that stays missing", con(finished, terminating, live, secretNamed("s", "n"), func(i *ContentInput) {
+			i.Attempt.SecretMissing = now.Add(-2 * time.Minute)
+		}), Delete{Handle: "s-1", Secret: secret, WithoutSecret: true}},
+		{"half a secret", con(finished, terminating, live, secretNamed("s", "")), Record{
+			Status: func() *snapv1.VolumeSnapshotContentStatus {
+				s := con(finished).Content.Status
+				s.Error = &snapv1.VolumeSnapshotError{Time: ptr(metav1.NewTime(now)), Message: ptr(`Failed to get snapshot credentials: ` +
+					`cannot retrieve secrets for snapshot content "snapcontent-u1", err: secret name or namespace not specified`)}
+				return s
+			}(),
+			Told: &Told{true, wellknown.ReasonSnapshotDeleteError, `Failed to get snapshot credentials: ` +
+				`cannot retrieve secrets for snapshot content "snapcontent-u1", err: secret name or namespace not specified`},
+			Failure: `Failed to get snapshot credentials: cannot retrieve secrets for snapshot content "snapcontent-u1", err: secret name or namespace not specified`}},
+	})
+}
+
+func TestPermissionToLeave(t *testing.T) {
+	checkContents(t, []contentRow{
+		{"S76 I3 the snapshot lives", con(finished, terminating, seen(Alive)), Ignore{}},
+		{"W18 a mark against a living snapshot is looked into", con(finished, terminating, seen(Alive), doomed), Confirm{}},
+		{"W18 and does not count", con(finished, terminating, seen(Alive), doomed, live), Ignore{}},
+		{"W7 S83 the snapshot is gone, says the cache", con(finished, terminating, seen(Gone)), Confirm{}},
+		{"W7 S83 the snapshot is gone", con(finished, terminating, seen(Gone), live), Delete{Handle: "s-1"}},
+		{"S100 snapshots cannot be read: ask once", con(finished, terminating, seen(Unknown)), Confirm{}},
+		{"S100 no mark: as if living", con(finished, terminating, seen(Unknown), live), Ignore{}},
+		{"S100 mark", con(finished, terminating, seen(Unknown), live, doomed), Delete{Handle: "s-1"}},
+		{"B011 never bound", con(finished, byHand, terminating, neverUID, seen(Unknown), live), Delete{Handle: "s-1"}},
+		{"B011 never bound, but a snapshot names it", con(finished, byHand, terminating, neverUID, seen(Alive), live), Ignore{}},
+		{"S76 a content of a living snapshot is still taken", con(terminating, seen(Alive)), Create{Request: request()}},
+	})
+}
+
+func TestOpenOutcomeIsSettledFirst(t *testing.T) {
+	fresh := func(i *ContentInput) { i.Attempt.Fresh = true }
+	unsure := func(n int) func(*ContentInput) {
+		return func(i *ContentInput) { i.Attempt.Unsure = n }
+	}
+	checkContents(t, []contentRow{
+		{"S79 I2 marked by somebody: create again", con(terminating), Create{Request: request()}},
+		{"S80 also when all permit the deletion", con(terminating, doomed, live), Create{Request: request()}},
+		{"S84 the mark was wiped, we remember", con(terminating, unmarked, tried(Open), live), Create{Request: request(), Mark: true}},
+		{"S81 the driver has said no", con(terminating, tried(Settled), live), ReleaseContent{}},
+		{"never sent, and nobody was before us", con(terminating, fresh, live), ReleaseContent{}},
+		{"I2 fresh, but sent by us", con(terminating, fresh, tried(Open), live), Create{Request: request()}},
+		{"W1 ready with a leftover mark goes on", con(terminating, finished, live, func(i *ContentInput) {
+			i.Content.Annotations[wellknown.AnnBeingCreated] = "yes"
+		}), Delete{Handle: "s-1"}},
+		{"two unsure answers are not enough", con(terminating, tried(Open), unsure(2)), Create{Request: request()}},
+		{"three are", con(terminating, tried(Open), unsure(3)), ReleaseContent{&Told{true, wellknown.ReasonSnapshotOutcomeUnknown,
+			`The driver could not say whether it has made a snapshot; look there for one named "snapshot-u1" of volume "vol-1"`}}},
+		{"three for a living snapshot mean nothing", con(tried(Open), unsure(3)), Create{Request: request()}},
+	})
+}
+
+func TestStateOf(t *testing.T) {
+	c, unbound := con().Content, con(neverUID).Content
+	for _, r := range []struct {
+		name     string
+		content  *snapv1.VolumeSnapshotContent
+		snapshot *snapv1.VolumeSnapshot
+		want     SnapshotState
+	}{
+		{"lives", c, in().Snapshot, Alive},
+		{"is being deleted", c, in(deleted).Snapshot, Deleting},
+		{"is gone", c, nil, Gone},
+		{"a namesake", c, in(func(i *SnapshotInput) { i.Snapshot.UID = "u2" }).Snapshot, Gone},
+		{"unbound, a namesake that does not name it", unbound, in().Snapshot, Gone},
+		{"unbound, named", unbound, in(func(i *SnapshotInput) { i.Snapshot.Spec.Source.VolumeSnapshotContentName = ptr("snapcontent-u1") }).Snapshot, Alive},
+	} {
+		if got := StateOf(r.content, r.snapshot); got != r.want {
+			t.Errorf("%s: %v, want %v", r.name, got, r.want)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"encoding/json"
+	"fmt"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/binding"
+	"github.com/csi-tandem/csi-tandem/pkg/params"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// nextNew is for a snapshot of a claim that has no content.
+func nextNew(in SnapshotInput) SnapshotStep {
+	s := in.Snapshot
+	if isSettled(s) {
+		if !in.ContentLive {
+			return FetchContent{binding.ContentName(s)}
+		}
+		// Taking it again would put other data under the old creation time.
+		return reject(in, wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing")
+	}
+	class := in.Class
+	if s.Spec.VolumeSnapshotClassName == nil {
+		chosen, step := chooseClass(in)
+		if step != nil {
+			return step
+		}
+		class = chosen
+	}
+	if class == nil {
+		return rejectClass(in, *s.Spec.VolumeSnapshotClassName)
+	}
+	// The finalizers come before anything exists that they protect.
+	protect := Protect{Finalizers: missingFinalizers(s, class.DeletionPolicy)}
+	if s.Spec.VolumeSnapshotClassName == nil {
+		protect.Class = class.Name
+	}
+	if protect.Class != "" || len(protect.Finalizers) > 0 {
+		return protect
+	}
+	return nextContent(in, class)
+}
+
+// chooseClass gives the default class, or the step that must come first.
+func chooseClass(in SnapshotInput) (*snapv1.VolumeSnapshotClass, SnapshotStep) {
+	err := checkClaim(in.Claim)
+	if err == nil && !in.VolumeRead {
+		return nil, FetchVolume{in.Claim.Spec.VolumeName}
+	}
+	if err == nil {
+		err = checkVolume(in)
+	}
+	if err == nil {
+		err = checkDriver(in.Volume)
+	}
+	var class *snapv1.VolumeSnapshotClass
+	if err == nil {
+		class, err = defaultClass(in, in.Volume.Spec.CSI.Driver)
+	}
+	if err != nil {
+		return nil, rejection(in, wellknown.ReasonSetDefaultSnapshotClassFailed,
+			fmt.Sprintf("Failed to set default snapshot class with error %s", err), true)
+	}
+	return class, nil
+}
+
+// nextContent protects the source and writes the content, or says what is in the way.
+func nextContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) SnapshotStep {
+	s, claim := in.Snapshot, in.Claim
+	switch {
+	case claim == nil:
+		return rejectCreation(in, fmt.Errorf("snapshot controller failed to update %s on API server: %w", s.Name, errNoClaim))
+	case has(claim.Finalizers, wellknown.FinalizerSourceClaim):
+	case claim.DeletionTimestamp != nil:
+		return rejectCreation(in, fmt.Errorf(
+			"snapshot controller failed to update %s on API server: cannot add finalizer on claim because it is being deleted", claim.Name))
+	default:
+		return ProtectSource{}
+	}
+	if err := checkClaim(claim); err != nil {
+		return rejectInput(in, err)
+	}
+	if !in.VolumeRead {
+		return FetchVolume{claim.Spec.VolumeName}
+	}
+	content, step := buildContent(in, class)
+	switch {
+	case step != nil:
+		return step
+	case !in.SnapshotLive:
+		// An old copy may not show that the snapshot was taken long ago, or that it is being deleted.
+		return FetchSnapshot{}
+	default:
+		return CreateContent{content}
+	}
+}
+
+func rejectCreation(in SnapshotInput, err error) SnapshotStep {
+	return reject(in, wellknown.ReasonSnapshotContentCreationFailed,
+		fmt.Sprintf("Failed to create snapshot content with error %s", err))
+}
+
+// rejectInput words the errors about what the content is to be made of.
+func rejectInput(in SnapshotInput, err error) SnapshotStep {
+	return rejectCreation(in, fmt.Errorf("failed to get input parameters to create snapshot %s: %q", in.Snapshot.Name, err.Error()))
+}
+
+func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.VolumeSnapshotContent, SnapshotStep) {
+	if err := checkVolume(in); err != nil {
+		return nil, rejectInput(in, err)
+	}
+	s, volume := in.Snapshot, in.Volume
+	name := wellknown.ContentName(string(s.UID))
+	secret, err := params.ResolveSecret(params.Snapshotter, class.Parameters, params.SnapshotTokens(name, s.Namespace, s.Name))
+	if err != nil {
+		return nil, rejectInput(in, err)
+	}
+	// The parameters are checked before anything is marked: a content with a bad class must stay deletable.
+	forDriver, err := driverParameters(class)
+	if err != nil {
+		return nil, rejectInput(in, err)
+	}
+	if err := checkDriver(volume); err != nil {
+		return nil, rejectCreation(in, err)
+	}
+	if volume.Spec.CSI.Driver != class.Driver {
+		return nil, rejectCreation(in, fmt.Errorf("volume %s is of driver %q, but VolumeSnapshotClass %s is of driver %q",
+			volume.Name, volume.Spec.CSI.Driver, class.Name, class.Driver))
+	}
+	content := contentOf(in, class)
+	if secret != nil {
+		for key, value := range annotationsOf(secret) {
+			content.Annotations[key] = value
+		}
+	}
+	if class.Driver == in.Options.Driver {
+		// The create of our own other half is announced here, which saves it a write, and its parameters
+		// are recorded, so that every try sends the same request whatever becomes of the class.
+		content.Annotations[wellknown.AnnBeingCreated] = wellknown.AnnMarkYes
+		content.Annotations[wellknown.AnnSnapshotParameters] = encodeParameters(forDriver)
+	}
+	if len(content.Annotations) == 0 {
+		content.Annotations = nil
+	}
+	return content, nil
+}
+
+func contentOf(in SnapshotInput, class *snapv1.VolumeSnapshotClass) *snapv1.VolumeSnapshotContent {
+	s, volume := in.Snapshot, in.Volume
+	handle, className := volume.Spec.CSI.VolumeHandle, class.Name
+	content := &snapv1.VolumeSnapshotContent{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        wellknown.ContentName(string(s.UID)),
+			Annotations: map[string]string{},
+			// From the first moment: without it a content could be deleted while the driver works.
+			Finalizers: []string{wellknown.FinalizerContent},
+		},
+		Spec: snapv1.VolumeSnapshotContentSpec{
+			VolumeSnapshotRef: corev1.ObjectReference{
+				Kind: wellknown.KindVolumeSnapshot, APIVersion: snapv1.SchemeGroupVersion.String(),
+				Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
+			},
+			DeletionPolicy: class.DeletionPolicy, Driver: class.Driver, VolumeSnapshotClassName: &className,
+			Source: snapv1.VolumeSnapshotContentSource{VolumeHandle: &handle},
+		},
+	}
+	if in.Options.PreventVolumeModeConversion && volume.Spec.VolumeMode != nil {
+		mode := *volume.Spec.VolumeMode
+		content.Spec.SourceVolumeMode = &mode
+	}
+	if in.Node != "" {
+		content.Labels = map[string]string{wellknown.LabelManagedBy: in.Node}
+	}
+	return content
+}
+
+// driverParameters are those that the driver may see.
+func driverParameters(class *snapv1.VolumeSnapshotClass) (map[string]string, error) {
+	forDriver, err := params.DriverParameters(class.Parameters, params.SnapshotKeys())
+	if err != nil {
+		return nil, fmt.Errorf("failed to remove CSI Parameters of prefixed keys: %w", err)
+	}
+	return forDriver, nil
+}
+
+// encodeParameters writes a map as JSON, which cannot fail for strings.
+func encodeParameters(parameters map[string]string) string {
+	data, _ := json.Marshal(parameters)
+	return string(data)
+}
+
+func annotationsOf(secret *corev1.SecretReference) map[string]string {
+	return map[string]string{
+		wellknown.AnnSnapshotDeletionSecretName:      secret.Name,
+		wellknown.AnnSnapshotDeletionSecretNamespace: secret.Namespace,
+	}
+}

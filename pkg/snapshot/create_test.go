@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+func withParameters(pairs ...string) func(*SnapshotInput) {
+	return func(i *SnapshotInput) {
+		i.Class.Parameters = map[string]string{}
+		for n := 0; n < len(pairs); n += 2 {
+			i.Class.Parameters[pairs[n]] = pairs[n+1]
+		}
+	}
+}
+
+func TestContentIsWrittenWhole(t *testing.T) {
+	want := func(edits ...func(*snapv1.VolumeSnapshotContent)) *snapv1.VolumeSnapshotContent {
+		c := &snapv1.VolumeSnapshotContent{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "snapcontent-u1", Finalizers: []string{wellknown.FinalizerContent},
+				Annotations: map[string]string{wellknown.AnnBeingCreated: "yes", wellknown.AnnSnapshotParameters: "{}"},
+			},
+			Spec: snapv1.VolumeSnapshotContentSpec{
+				VolumeSnapshotRef: corev1.ObjectReference{Kind: "VolumeSnapshot", APIVersion: "snapshot.storage.k8s.io/v1",
+					Namespace: "ns1", Name: "snap", UID: "u1", ResourceVersion: "7"},
+				DeletionPolicy: snapv1.VolumeSnapshotContentDelete, Driver: driverName, VolumeSnapshotClassName: ptr("snapc"),
+				Source: snapv1.VolumeSnapshotContentSource{VolumeHandle: ptr("vol-1")},
+			},
+		}
+		for _, edit := range edits {
+			edit(c)
+		}
+		return c
+	}
+	block := func(i *SnapshotInput) { i.Volume.Spec.VolumeMode = ptr(corev1.PersistentVolumeBlock) }
+	for _, c := range []struct {
+		name string
+		in   SnapshotInput
+		want *snapv1.VolumeSnapshotContent
+	}{
+		{"S1 all fields of a dynamic content, its mark and its finalizer", in(held), want()},
+		{"S21 volume mode", in(held, block), want(func(c *snapv1.VolumeSnapshotContent) {
+			c.Spec.SourceVolumeMode = ptr(corev1.PersistentVolumeBlock)
+		})},
+		{"S21 flag off", in(held, block, func(i *SnapshotInput) { i.Options.PreventVolumeModeConversion = false }), want()},
+		{"S97 node", in(held, func(i *SnapshotInput) { i.Node = "n1" }), want(func(c *snapv1.VolumeSnapshotContent) {
+			c.Labels = map[string]string{wellknown.LabelManagedBy: "n1"}
+		})},
+		{"S53 reserved keys are not recorded, others are", in(held, withParameters(wellknown.ParamSnapshotterListSecretName, "x", "tier", "gold")),
+			want(func(c *snapv1.VolumeSnapshotContent) {
+				c.Annotations[wellknown.AnnSnapshotParameters] = `{"tier":"gold"}`
+			})},
+		{"S4 secret from templates", in(held, withParameters(wellknown.ParamSnapshotterSecretName, "s-${volumesnapshot.name}",
+			wellknown.ParamSnapshotterSecretNamespace, "${volumesnapshot.namespace}")),
+			want(func(c *snapv1.VolumeSnapshotContent) {
+				c.Annotations[wellknown.AnnSnapshotDeletionSecretName] = "s-snap"
+				c.Annotations[wellknown.AnnSnapshotDeletionSecretNamespace] = "ns1"
+			})},
+		{"all: the sidecar of another driver marks for itself", in(held, all), want(func(c *snapv1.VolumeSnapshotContent) { c.Annotations = nil })},
+		{"S19 a claim that is going, protected before", in(held, func(i *SnapshotInput) { i.Claim.DeletionTimestamp = ptr(past) }), want()},
+		{"S28 an old error is no obstacle", in(shown("x"), held), want()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(SnapshotStep(CreateContent{c.want}), NextSnapshotStep(c.in)); diff != "" {
+				t.Errorf("unexpected step (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatStandsInTheWayOfAContent(t *testing.T) {
+	const failed = "Failed to create snapshot content with error "
+	const input = failed + `failed to get input parameters to create snapshot snap: `
+	const name, namespace = wellknown.ParamSnapshotterSecretName, wellknown.ParamSnapshotterSecretNamespace
+	for _, c := range []struct {
+		name    string
+		in      SnapshotInput
+		message string
+	}{
+		{"S14 no claim", in(held, func(i *SnapshotInput) { i.Claim = nil }),
+			failed + "snapshot controller failed to update snap on API server: cannot get claim from snapshot"},
+		{"S19 B029 claim is going", in(held, func(i *SnapshotInput) { i.Claim.Finalizers, i.Claim.DeletionTimestamp = nil, ptr(past) }),
+			failed + "snapshot controller failed to update data on API server: cannot add finalizer on claim because it is being deleted"},
+		{"S15 claim not bound", in(held, func(i *SnapshotInput) { i.Claim.Status.Phase = corev1.ClaimPending }),
+			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot"`},
+		{"S16 no volume", in(held, func(i *SnapshotInput) { i.Volume = nil }),
+			input + `"failed to retrieve PV pv1 from the API server: \"persistentvolumes \\\"pv1\\\" not found\""`},
+		{"S17 volume of another claim", in(held, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef.UID = "c0" }), input + `"claim in dataSource not bound or invalid"`},
+		{"S17 volume of nobody", in(held, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef = nil }), input + `"claim in dataSource not bound or invalid"`},
+		{"S18 B077 not a CSI volume", in(held, func(i *SnapshotInput) { i.Volume.Spec.CSI = nil }),
+			failed + "cannot find CSI PersistentVolumeSource for volume pv1"},
+		{"S20 W8 volume of another driver", in(held, func(i *SnapshotInput) { i.Volume.Spec.CSI.Driver = "other" }),
+			failed + `volume pv1 is of driver "other", but VolumeSnapshotClass snapc is of driver "sim.csi.example"`},
+		{"S5 half a secret", in(held, withParameters(name, "s")), input + `"failed to get name and namespace template from params: ` +
+			`either name and namespace for Snapshotter secrets specified, Both must be specified"`},
+		{"S6 unknown token", in(held, withParameters(name, "${volumesnapshot.annotations['x']}", namespace, "n")),
+			input + `"error resolving value \"${volumesnapshot.annotations['x']}\": invalid tokens: [\"volumesnapshot.annotations['x']\"]"`},
+		{"S7 not a name", in(held, withParameters(name, "A b", namespace, "n")), input + `"\"A b\" is not a valid secret name"`},
+		{"S53 W3 unknown reserved key", in(held, withParameters("csi.storage.k8s.io/typo", "x")), input + `"failed to remove CSI Parameters of prefixed keys: ` +
+			`found unknown parameter key \"csi.storage.k8s.io/typo\" with reserved namespace csi.storage.k8s.io/"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := rejected(c.in, wellknown.ReasonSnapshotContentCreationFailed, c.message)
+			if diff := cmp.Diff(SnapshotStep(want), NextSnapshotStep(c.in)); diff != "" {
+				t.Errorf("unexpected step (-want +got):\n%s", diff)
+			}
+			shown(c.message)(&c.in)
+			known := Reject{Reason: want.Reason, Message: want.Message}
+			if diff := cmp.Diff(SnapshotStep(known), NextSnapshotStep(c.in)); diff != "" {
+				t.Errorf("an error that is shown already (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDefaultClassErrors(t *testing.T) {
+	const failed = "Failed to set default snapshot class with error "
+	defaults := func(classes ...*snapv1.VolumeSnapshotClass) func(*SnapshotInput) {
+		return func(i *SnapshotInput) { i.Classes = classes }
+	}
+	for _, c := range []struct {
+		name    string
+		in      SnapshotInput
+		message string
+	}{
+		{"S10 defaults of others", in(noClass, defaults(defaultOf("a", "x", "true"), defaultOf("b", "y", "true"))), "cannot find default snapshot class"},
+		{"S12 other spellings", in(noClass, defaults(defaultOf("a", driverName, "True"), defaultOf("b", driverName, "false"))), "cannot find default snapshot class"},
+		{"S11 B075 two", in(noClass, defaults(defaultOf("b", driverName, "true"), defaultOf("a", driverName, "true"))),
+			"2 default snapshot classes were found: a, b"},
+		{"no claim", in(noClass, all, func(i *SnapshotInput) { i.Claim = nil }), "cannot get claim from snapshot"},
+		{"volume of another claim", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef.Name = "x" }), "claim in dataSource not bound or invalid"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			message := failed + c.message
+			want := Reject{Reason: wellknown.ReasonSetDefaultSnapshotClassFailed, Message: message, Status: &snapv1.VolumeSnapshotStatus{
+				Error: &snapv1.VolumeSnapshotError{Time: ptr(metav1.NewTime(now)), Message: &message}}}
+			if diff := cmp.Diff(SnapshotStep(want), NextSnapshotStep(c.in)); diff != "" {
+				t.Errorf("unexpected step (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestIsSameMessage(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"no room", "no room", true},
+		{"no room", "no disk", false},
+		{"request 41 failed", "request 1042 failed", true},
+		{"S64 id 5f0c1a2e-1111-2222-3333-444455556666", "S64 id ffffffff-1111-2222-3333-44445555aaaa", true},
+		{"trace 0xdeadbeef01", "trace 0x1f", true},
+		{"volume data", "volume face", false},
+		{"", "x", false},
+	} {
+		if got := IsSameMessage(c.a, c.b); got != c.want {
+			t.Errorf("IsSameMessage(%q, %q) = %v", c.a, c.b, got)
+		}
+	}
+}

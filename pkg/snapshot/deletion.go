@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"slices"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/binding"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// nextDeletion takes apart what belongs to a snapshot that is being deleted. A content that does not point
+// back is not its own and stays as it is.
+func nextDeletion(in SnapshotInput) SnapshotStep {
+	held := ownFinalizers(in.Snapshot)
+	if len(held) == 0 {
+		return Ignore{"being deleted, and held by others only"}
+	}
+	if in.Content != nil && binding.PointsAt(in.Content, in.Snapshot) {
+		if step := nextContentOfDeleted(in); step != nil {
+			return step
+		}
+	} else if name := binding.ContentName(in.Snapshot); !in.ContentLive && name != "" {
+		// With the finalizers goes the last thing that knows of the content. A cache that lags behind, as
+		// after a change of leader, would orphan it.
+		return FetchContent{name}
+	}
+	if isSourceFree(in) {
+		return ReleaseSource{}
+	}
+	return Release{held}
+}
+
+// nextContentOfDeleted returns nil when the snapshot may go.
+func nextContentOfDeleted(in SnapshotInput) SnapshotStep {
+	c := in.Content
+	_, marked := c.Annotations[wellknown.AnnBeingDeleted]
+	// Our own other half needs no mark: it sees that the snapshot is being deleted. Others do, and users
+	// know it from retained contents.
+	needsMark := c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || c.Spec.Driver != in.Options.Driver
+	switch {
+	case len(in.Restoring) > 0:
+		return WaitForRestore{in.Restoring}
+	case needsMark && !marked:
+		return MarkContent{}
+	case c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete:
+		return nil
+	case c.DeletionTimestamp == nil:
+		return DeleteContent{}
+	case isSourceFree(in):
+		return ReleaseSource{}
+	default:
+		return Ignore{"waiting until its content is gone"}
+	}
+}
+
+// RestoresFrom lists the snapshots that a claim is to be filled from, as namespace/name; a claim names one,
+// in up to two fields.
+func RestoresFrom(claim *corev1.PersistentVolumeClaim) []string {
+	var names []string
+	add := func(apiGroup *string, kind, namespace, name string) {
+		full := namespace + "/" + name
+		if kind == wellknown.KindVolumeSnapshot && apiGroup != nil && *apiGroup == wellknown.SnapshotGroup && !slices.Contains(names, full) {
+			names = append(names, full)
+		}
+	}
+	if source := claim.Spec.DataSource; source != nil {
+		add(source.APIGroup, source.Kind, claim.Namespace, source.Name)
+	}
+	if source := claim.Spec.DataSourceRef; source != nil {
+		namespace := claim.Namespace
+		if source.Namespace != nil && *source.Namespace != "" {
+			namespace = *source.Namespace
+		}
+		add(source.APIGroup, source.Kind, namespace, source.Name)
+	}
+	return names
+}
+
+// IsRestoring tells that the claim is still to be filled. An empty phase is that of a claim which nobody
+// has looked at yet.
+func IsRestoring(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.Phase == corev1.ClaimPending || claim.Status.Phase == ""
+}
+
+// UsesSource tells that the snapshot keeps its source claim from going: it lives, is to be taken from it,
+// and is not ready.
+func UsesSource(s *snapv1.VolumeSnapshot) bool {
+	return binding.IsDynamic(s) && s.DeletionTimestamp == nil && !isReady(s)
+}
+
+// isSourceFree tells that the claim carries our finalizer and no living snapshot needs it.
+func isSourceFree(in SnapshotInput) bool {
+	if in.Claim == nil || !has(in.Claim.Finalizers, wellknown.FinalizerSourceClaim) || in.ClaimInUse {
+		return false
+	}
+	return in.Snapshot == nil || !UsesSource(in.Snapshot)
+}
+
+// missingFinalizers are those that a living snapshot should have. Both come with the first write, although
+// the second one is needed only once there is a content: that saves a write.
+func missingFinalizers(s *snapv1.VolumeSnapshot, policy snapv1.DeletionPolicy) []string {
+	var missing []string
+	if !has(s.Finalizers, wellknown.FinalizerSnapshotSource) {
+		missing = append(missing, wellknown.FinalizerSnapshotSource)
+	}
+	if policy == snapv1.VolumeSnapshotContentDelete && !has(s.Finalizers, wellknown.FinalizerSnapshotBound) {
+		missing = append(missing, wellknown.FinalizerSnapshotBound)
+	}
+	return missing
+}
+
+// ownFinalizers are those of ours that the snapshot carries.
+func ownFinalizers(s *snapv1.VolumeSnapshot) []string {
+	var held []string
+	for _, f := range []string{wellknown.FinalizerSnapshotSource, wellknown.FinalizerSnapshotBound} {
+		if has(s.Finalizers, f) {
+			held = append(held, f)
+		}
+	}
+	return held
+}
+
+func has(list []string, item string) bool { return slices.Contains(list, item) }
+
+func isReady(s *snapv1.VolumeSnapshot) bool {
+	return s.Status != nil && s.Status.ReadyToUse != nil && *s.Status.ReadyToUse
+}
+
+// isSettled tells that the snapshot has once been taken: then its data exists, or is lost.
+func isSettled(s *snapv1.VolumeSnapshot) bool {
+	return isReady(s) || s.Status != nil && s.Status.CreationTime != nil
+}

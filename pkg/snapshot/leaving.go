@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"fmt"
+	"time"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+const (
+	// unsureTries is how often a create with an open outcome is repeated for a snapshot that is being
+	// deleted, when the driver answers each time that something unknown went wrong.
+	unsureTries = 3
+	// secretPatience is how long a deletion waits for a secret that does not exist.
+	secretPatience = 2 * time.Minute
+)
+
+type permission int
+
+const (
+	denied permission = iota
+	granted
+	// unasked: only a live read can tell.
+	unasked
+)
+
+// permissionOf tells whether a content with a deletion time may be taken apart. Users delete contents of
+// living snapshots by mistake; that must not cost them the data.
+func permissionOf(in ContentInput) permission {
+	_, marked := in.Content.Annotations[wellknown.AnnBeingDeleted]
+	switch in.Snapshot {
+	case Alive:
+		// A mark that contradicts the cache may be newer, or left over from an earlier life.
+		if marked && !in.Live {
+			return unasked
+		}
+		return denied
+	case Deleting:
+		return granted
+	case Gone:
+		if !in.Live {
+			return unasked
+		}
+		return granted
+	default:
+		return permissionUnseen(in, marked)
+	}
+}
+
+// permissionUnseen is for a program that may not read snapshots: then only the other half's word counts.
+func permissionUnseen(in ContentInput, marked bool) permission {
+	neverBound := in.Content.Spec.Source.SnapshotHandle != nil && in.Content.Spec.VolumeSnapshotRef.UID == ""
+	switch {
+	case !in.Live:
+		return unasked
+	case marked || neverBound:
+		return granted
+	default:
+		return denied
+	}
+}
+
+// nextLeaving is for a content with a deletion time; nil means that it is treated as if it had none.
+func nextLeaving(in ContentInput) ContentStep {
+	gaveUp := in.Attempt.Unsure >= unsureTries
+	if isOpen(in) && !gaveUp {
+		// Only a repeat of the same create can tell whether there is something to delete.
+		return nextCreate(in)
+	}
+	switch permissionOf(in) {
+	case denied:
+		return nil
+	case unasked:
+		return Confirm{}
+	case granted:
+	}
+	c := in.Content
+	switch {
+	case isOpen(in):
+		return ReleaseContent{Told: &Told{Warning: true, Reason: wellknown.ReasonSnapshotOutcomeUnknown, Message: fmt.Sprintf(
+			"The driver could not say whether it has made a snapshot; look there for one named %q of volume %q",
+			nameAtDriver(in), *c.Spec.Source.VolumeHandle)}}
+	case in.Attempt.Deleted:
+		if handleOf(c) != "" && heldByOthers(c) {
+			// The content stays for others; without the handle nobody deletes a second time.
+			return ClearStatus{}
+		}
+		return release(c)
+	case !ownsData(in):
+		return release(c)
+	case !in.Live:
+		return Confirm{}
+	default:
+		return nextDelete(in)
+	}
+}
+
+// ownsData tells that there is a snapshot at the driver which goes with the content.
+func ownsData(in ContentInput) bool {
+	c := in.Content
+	return c.Spec.DeletionPolicy == snapv1.VolumeSnapshotContentDelete && handleOf(c) != "" && in.GroupHandle == ""
+}
+
+func release(c *snapv1.VolumeSnapshotContent) ContentStep {
+	if !has(c.Finalizers, wellknown.FinalizerContent) {
+		return Ignore{"held by others only"}
+	}
+	return ReleaseContent{}
+}
+
+func heldByOthers(c *snapv1.VolumeSnapshotContent) bool {
+	for _, f := range c.Finalizers {
+		if f != wellknown.FinalizerContent {
+			return true
+		}
+	}
+	return false
+}
+
+func nextDelete(in ContentInput) ContentStep {
+	named, secret := secretAnnotations(in.Content)
+	if named && secret == nil {
+		return deleteFailure(in, "Failed to get snapshot credentials: "+errNoSecretName(in.Content).Error())
+	}
+	if wait := in.Attempt.NotBefore.Sub(in.Now); wait > 0 {
+		return Wait{"the last try of the driver failed", wait}
+	}
+	return Delete{Handle: handleOf(in.Content), Secret: secret, WithoutSecret: isPatienceOver(in)}
+}
+
+// isPatienceOver tells that a secret has been missing for so long that a deletion is tried without it.
+func isPatienceOver(in ContentInput) bool {
+	since := in.Attempt.SecretMissing
+	return in.Content.DeletionTimestamp != nil && !since.IsZero() && in.Now.Sub(since) >= secretPatience
+}
+
+func deleteFailure(in ContentInput, message string) Record {
+	record := Record{Failure: message}
+	record.Status, record.Told = deletionFailureOf(in.Content, message, in.Now)
+	return record
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	"google.golang.org/protobuf/testing/protocmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+var (
+	both = []string{wellknown.FinalizerSnapshotSource, wellknown.FinalizerSnapshotBound}
+	// anyWhy leaves the words of Ignore and Wait to themselves.
+	anyWhy = cmp.Options{cmpopts.IgnoreFields(Ignore{}, "Why"), cmpopts.IgnoreFields(Wait{}, "Why"), protocmp.Transform()}
+)
+
+type snapshotRow struct {
+	name string
+	in   SnapshotInput
+	want SnapshotStep
+}
+
+func checkSnapshots(t *testing.T, rows []snapshotRow) {
+	t.Helper()
+	for _, c := range rows {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, NextSnapshotStep(c.in), anyWhy); diff != "" {
+				t.Errorf("unexpected step (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNewSnapshotIsProtectedStepByStep(t *testing.T) {
+	checkSnapshots(t, []snapshotRow{
+		{"S2 both finalizers at once", in(), Protect{Finalizers: both}},
+		{"S3 Retain needs only one", in(func(i *SnapshotInput) { i.Class.DeletionPolicy = snapv1.VolumeSnapshotContentRetain }),
+			Protect{Finalizers: both[:1]}},
+		{"one left from an earlier life", in(func(i *SnapshotInput) { i.Snapshot.Finalizers = both[:1] }), Protect{Finalizers: both[1:]}},
+		{"S9 default class and finalizers are one patch", in(noClass, func(i *SnapshotInput) {
+			i.Classes = []*snapv1.VolumeSnapshotClass{defaultOf("d", driverName, "true"), defaultOf("o", "other", "true"),
+				class("plain", driverName), defaultOf("T", driverName, "True")}
+		}), Protect{Class: "d", Finalizers: both}},
+		{"S9 the default class needs the volume", in(noClass, func(i *SnapshotInput) { i.VolumeRead, i.Volume, i.Options.Scope = false, nil, All }),
+			FetchVolume{"pv1"}},
+		{"the source comes after the snapshot", in(held, func(i *SnapshotInput) { i.Claim.Finalizers = nil }), ProtectSource{}},
+		{"I9 also a claim that is not bound is held", in(held, func(i *SnapshotInput) { i.Claim.Finalizers, i.Claim.Status.Phase = nil, "Pending" }),
+			ProtectSource{}},
+		{"the volume is read late", in(held, func(i *SnapshotInput) { i.VolumeRead, i.Volume = false, nil }), FetchVolume{"pv1"}},
+		{"an old copy is refreshed before a content is made", in(held, func(i *SnapshotInput) { i.SnapshotLive = false }), FetchSnapshot{}},
+		{"S36 takeover: content made without finalizer", in(taken, func(i *SnapshotInput) { i.Content.Finalizers = nil }), ProtectContent{}},
+		{"S76 a content that is going gets no finalizer", in(ready, func(i *SnapshotInput) {
+			i.Content.Finalizers, i.Content.DeletionTimestamp, i.Claim.Finalizers = nil, ptr(past), nil
+		}), Ignore{}},
+		{"W30 the source is protected again if it lost it", in(taken, func(i *SnapshotInput) { i.Claim.Finalizers = nil }), ProtectSource{}},
+		{"S19 but not when it is going", in(taken, func(i *SnapshotInput) {
+			i.Claim.Finalizers, i.Claim.DeletionTimestamp = nil, ptr(past)
+			i.Snapshot.Status = &snapv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr("snapcontent-u1"), ReadyToUse: ptr(false)}
+		}), Ignore{}},
+	})
+}
+
+func TestWhoseSnapshotIsIt(t *testing.T) {
+	other := func(i *SnapshotInput) { i.Class.Driver = "other" }
+	checkSnapshots(t, []snapshotRow{
+		{"S101 class of another driver", in(other), Ignore{}},
+		{"S101 content of another driver goes before the class", in(taken, func(i *SnapshotInput) { i.Content.Spec.Driver = "other" }), Ignore{}},
+		{"all: class of another driver", in(other, all), Protect{Finalizers: both}},
+		{"S101 volume of another driver", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.CSI.Driver = "other" }), Ignore{}},
+		{"without class the volume must be read", in(noClass, func(i *SnapshotInput) { i.VolumeRead = false }), FetchVolume{"pv1"}},
+		{"S8 own: a missing class is left to others at first", in(func(i *SnapshotInput) {
+			i.Class, i.Snapshot.CreationTimestamp = nil, metav1.NewTime(now.Add(-time.Second))
+		}), Wait{After: 4 * time.Second}},
+		{"S8 own: then told, never written", in(func(i *SnapshotInput) { i.Class = nil }), Tell{Told{true, wellknown.ReasonGetSnapshotClassFailed,
+			`Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found`}}},
+		{"own: nobody speaks twice", in(func(i *SnapshotInput) { i.Class = nil }, shown("x")), Ignore{}},
+		{"S18 own: volume that is not CSI", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.CSI = nil }), Tell{Told{true,
+			wellknown.ReasonSetDefaultSnapshotClassFailed, "Failed to set default snapshot class with error cannot find CSI PersistentVolumeSource for volume pv1"}}},
+		{"own: named content is missing", in(imported, noContent, certain), Tell{Told{true,
+			wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing"}}},
+		{"member of a group", in(func(i *SnapshotInput) {
+			i.Snapshot.OwnerReferences = []metav1.OwnerReference{{APIVersion: "groupsnapshot.storage.k8s.io/v1", Kind: "VolumeGroupSnapshot"}}
+		}), Ignore{}},
+	})
+}
+
+func TestStatusFollowsContent(t *testing.T) {
+	young := func(i *SnapshotInput) { i.Content.CreationTimestamp = metav1.NewTime(now.Add(-300 * time.Millisecond)) }
+	bound := &snapv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr("snapcontent-u1"), ReadyToUse: ptr(false)}
+	done := in(ready).Snapshot.Status
+	checkSnapshots(t, []snapshotRow{
+		{"a fast driver saves the early write", in(taken, young), Wait{After: 700 * time.Millisecond}},
+		{"a slow one is told of", in(taken), CopyStatus{bound, []Told{{false, wellknown.ReasonCreatingSnapshot,
+			"Waiting for a snapshot ns1/snap to be created by the CSI driver."}}}},
+		{"S1 ready at once is one event", in(ready, func(i *SnapshotInput) { i.Snapshot.Status = nil }), CopyStatus{done, []Told{{false,
+			wellknown.ReasonSnapshotReady, "Snapshot ns1/snap is ready to use."}}}},
+		{"S27 a wiped status is rebuilt, young or not", in(ready, young, func(i *SnapshotInput) { i.Snapshot.Status = nil }),
+			CopyStatus{done, []Told{{false, wellknown.ReasonSnapshotReady, "Snapshot ns1/snap is ready to use."}}}},
+		{"S2 ready: the source is let go", in(ready), ReleaseSource{}},
+		{"S37 unless another needs it", in(ready, func(i *SnapshotInput) { i.ClaimInUse = true }), Ignore{}},
+		{"S32 I6 settled", in(ready, func(i *SnapshotInput) { i.Claim.Finalizers = nil }), Ignore{}},
+		{"S31 B049 a lost class means nothing to a ready one", in(ready, func(i *SnapshotInput) { i.Class, i.Claim = nil, nil }), Ignore{}},
+		{"S33 lost content is looked for", in(ready, noContent), FetchContent{"snapcontent-u1"}},
+		{"S33 and never made anew", in(ready, noContent, certain), rejected(in(ready), wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing")},
+		{"S33 not even when it was only cut", in(ready, noContent, certain, func(i *SnapshotInput) { i.Snapshot.Status.ReadyToUse = ptr(false) }),
+			rejected(in(ready), wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing")},
+		{"S34 content that points elsewhere", in(ready, func(i *SnapshotInput) { i.Content.Spec.VolumeSnapshotRef.UID = "u2" }),
+			rejected(in(ready), wellknown.ReasonSnapshotContentMisbound, "VolumeSnapshotContent [snapcontent-u1] is bound to a different snapshot")},
+		{"B029 a source claim that vanished", in(taken, func(i *SnapshotInput) { i.Claim = nil; i.Snapshot.Status = bound }), Ignore{}},
+		{"a claim of a snapshot that was torn out", SnapshotInput{Claim: in(held).Claim}, ReleaseSource{}},
+		{"a claim that others need", SnapshotInput{Claim: in(held).Claim, ClaimInUse: true}, Ignore{}},
+		{"nothing is left", SnapshotInput{}, Ignore{}},
+	})
+}
+
+func TestImportedSnapshot(t *testing.T) {
+	withClass := func(i *SnapshotInput) {
+		i.Snapshot.Spec.VolumeSnapshotClassName, i.Class = ptr("snapc"), class("snapc", driverName)
+		i.Class.Parameters = map[string]string{wellknown.ParamSnapshotterSecretName: "s", wellknown.ParamSnapshotterSecretNamespace: "${volumesnapshot.namespace}"}
+	}
+	bound := func(i *SnapshotInput) {
+		i.Content.Spec.VolumeSnapshotRef.UID, i.Content.Finalizers = "u1", []string{wellknown.FinalizerContent}
+	}
+	checkSnapshots(t, []snapshotRow{
+		{"S42 missing is made sure of", in(imported, noContent, all), FetchContent{"c"}},
+		{"S42 missing", in(imported, noContent, all, certain), rejected(in(), wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing")},
+		{"S41 finalizers before the binding", in(imported, func(i *SnapshotInput) { i.Snapshot.Finalizers = nil }), Protect{Finalizers: both}},
+		{"S41 bind", in(imported), Bind{}},
+		{"S41 B051 bind with class, and the class's secret recorded", in(imported, withClass), Bind{Class: "snapc", Annotations: map[string]string{
+			wellknown.AnnSnapshotDeletionSecretName: "s", wellknown.AnnSnapshotDeletionSecretNamespace: "ns1"}}},
+		{"class filled in later", in(imported, bound, withClass, func(i *SnapshotInput) { i.Class.Parameters = nil }), Bind{Class: "snapc"}},
+		{"W18 an old mark goes", in(imported, bound, func(i *SnapshotInput) {
+			i.Content.Annotations = map[string]string{wellknown.AnnBeingDeleted: "yes"}
+		}), Bind{Unmark: true}},
+		{"W18 but not from a content that is going", in(imported, bound, func(i *SnapshotInput) {
+			i.Content.Annotations, i.Content.DeletionTimestamp = map[string]string{wellknown.AnnBeingDeleted: "yes"}, ptr(past)
+			i.Snapshot.Status = &snapv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr("c"), ReadyToUse: ptr(false)}
+		}), Ignore{}},
+		{"a content that is going is not bound", in(imported, func(i *SnapshotInput) { i.Content.DeletionTimestamp = ptr(past) }),
+			rejected(in(), wellknown.ReasonSnapshotBindFailed, "Snapshot failed to bind VolumeSnapshotContent, c is being deleted")},
+		{"S44 B007 somebody else's", in(imported, func(i *SnapshotInput) { i.Content.Spec.VolumeSnapshotRef.Name, i.Snapshot.Finalizers = "victim", nil }),
+			rejected(in(), wellknown.ReasonSnapshotContentMisbound, "VolumeSnapshotContent [c] is bound to a different snapshot")},
+		{"class does not exist", in(imported, withClass, func(i *SnapshotInput) { i.Class = nil }), Reject{Reason: wellknown.ReasonGetSnapshotClassFailed,
+			Message: `Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found`,
+			Status: &snapv1.VolumeSnapshotStatus{Error: &snapv1.VolumeSnapshotError{Time: ptr(metav1.NewTime(now)),
+				Message: ptr(`Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found`)}}}},
+		{"names nothing", in(imported, noContent, all, func(i *SnapshotInput) { i.Snapshot.Spec.Source.VolumeSnapshotContentName = ptr("") }), Ignore{}},
+		{"S35 no source", in(func(i *SnapshotInput) { i.Snapshot.Spec.Source = snapv1.VolumeSnapshotSource{} }), rejected(in(),
+			wellknown.ReasonSnapshotValidationError, "Exactly one of PersistentVolumeClaimName and VolumeSnapshotContentName should be specified")},
+		{"S35 two sources", in(func(i *SnapshotInput) { i.Snapshot.Spec.Source.VolumeSnapshotContentName = ptr("c") }), rejected(in(),
+			wellknown.ReasonSnapshotValidationError, "Exactly one of PersistentVolumeClaimName and VolumeSnapshotContentName should be specified")},
+	})
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"github.com/csi-tandem/csi-tandem/pkg/binding"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ownership is the answer to: is this snapshot one of our driver's?
+type ownership int
+
+const (
+	ours ownership = iota
+	foreign
+	// nobodys: no rule yields a driver.
+	nobodys
+	// unread: the answer needs the claim's volume.
+	unread
+)
+
+// whose applies the rules in their order, the first that yields a driver decides: the content, the class,
+// the claim's volume.
+func whose(in SnapshotInput) ownership {
+	if in.Options.Scope == All {
+		return ours
+	}
+	switch {
+	case in.Content != nil:
+		return isOurs(in, in.Content.Spec.Driver)
+	case in.GoneDriver != "":
+		return isOurs(in, in.GoneDriver)
+	case in.Class != nil:
+		return isOurs(in, in.Class.Driver)
+	case !binding.IsDynamic(in.Snapshot):
+		return nobodys
+	case in.Snapshot.Spec.VolumeSnapshotClassName != nil && in.Snapshot.DeletionTimestamp == nil:
+		// Only for a deletion a vanished class is no obstacle: nobody will bring it back for that.
+		return nobodys
+	case in.Claim == nil || in.Claim.Status.Phase != corev1.ClaimBound || in.Claim.Spec.VolumeName == "":
+		return nobodys
+	case !in.VolumeRead:
+		return unread
+	case in.Volume == nil || in.Volume.Spec.CSI == nil:
+		return nobodys
+	default:
+		return isOurs(in, in.Volume.Spec.CSI.Driver)
+	}
+}
+
+func isOurs(in SnapshotInput, driver string) ownership {
+	if driver == in.Options.Driver {
+		return ours
+	}
+	return foreign
+}
+
+// nextStranger is the step for a snapshot that no rule gives to a driver. Each driver's binder sees it, so
+// none writes its status: after a while, if nobody has said anything, an event tells what is missing.
+func nextStranger(in SnapshotInput) SnapshotStep {
+	if in.Snapshot.DeletionTimestamp != nil {
+		return nextOrphan(in)
+	}
+	if in.Snapshot.Status != nil {
+		return Ignore{"no driver can be found for it, and somebody has written its status"}
+	}
+	if age := in.Now.Sub(in.Snapshot.CreationTimestamp.Time); age < strangerDelay {
+		return Wait{"no driver can be found for it yet", strangerDelay - age}
+	}
+	if reject, ok := nextLiving(in).(Reject); ok {
+		return Tell{Told{Warning: true, Reason: reject.Reason, Message: reject.Message}}
+	}
+	return Ignore{"no driver can be found for it"}
+}
+
+// nextOrphan lets a deleted snapshot go that never got a content and whose class and claim are gone too.
+// Every binder would come to the same end, so it does no harm that more than one may do it.
+func nextOrphan(in SnapshotInput) SnapshotStep {
+	if len(ownFinalizers(in.Snapshot)) == 0 {
+		return Ignore{"being deleted, and held by others only"}
+	}
+	if !in.ContentLive {
+		return FetchContent{binding.ContentName(in.Snapshot)}
+	}
+	if age := in.Now.Sub(in.Snapshot.DeletionTimestamp.Time); age < orphanDelay {
+		return Wait{"being deleted, and no driver can be found for it", orphanDelay - age}
+	}
+	return nextDeletion(in)
+}
