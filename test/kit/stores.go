@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"sync"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+)
+
+// Stores are the caches of one process. They follow the API at once, or behind it when Lag or Hold says
+// so. Kinds without a field here are never cached by anybody.
+type Stores struct {
+	Claims            *kube.Store[*corev1.PersistentVolumeClaim]
+	Volumes           *kube.Store[*corev1.PersistentVolume]
+	StorageClasses    *kube.Store[*storagev1.StorageClass]
+	AttributesClasses *kube.Store[*storagev1.VolumeAttributesClass]
+	Nodes             *kube.Store[*corev1.Node]
+	CSINodes          *kube.Store[*storagev1.CSINode]
+	Attachments       *kube.Store[*storagev1.VolumeAttachment]
+	Capacities        *kube.Store[*storagev1.CSIStorageCapacity]
+	Snapshots         *kube.Store[*snapv1.VolumeSnapshot]
+	SnapshotClasses   *kube.Store[*snapv1.VolumeSnapshotClass]
+	Contents          *kube.Store[*kube.Content]
+
+	mu      sync.Mutex
+	apply   map[string]func(Change)
+	pending []late
+	turn    int
+	lag     int
+	held    bool
+	tell    func(Change)
+	stop    func()
+}
+
+// late is a change that the caches have not seen yet.
+type late struct {
+	change Change
+	due    int
+}
+
+// NewStores makes caches that follow an API server from now on, with what it has already.
+func NewStores(api *API) *Stores {
+	s := &Stores{apply: map[string]func(Change){}}
+	s.Claims = follow(s, kube.ClaimIndexes())
+	s.Volumes = follow(s, kube.VolumeIndexes())
+	s.StorageClasses = follow[*storagev1.StorageClass](s, nil)
+	s.AttributesClasses = follow[*storagev1.VolumeAttributesClass](s, nil)
+	s.Nodes = follow[*corev1.Node](s, nil)
+	s.CSINodes = follow[*storagev1.CSINode](s, nil)
+	s.Attachments = follow(s, kube.AttachmentIndexes())
+	s.Capacities = follow[*storagev1.CSIStorageCapacity](s, nil)
+	s.Snapshots = follow(s, kube.SnapshotIndexes())
+	s.SnapshotClasses = follow[*snapv1.VolumeSnapshotClass](s, nil)
+	s.Contents = follow(s, kube.ContentIndexes())
+	s.stop = api.listen(s.receive)
+	return s
+}
+
+// follow makes a store and the function that brings a change into it.
+func follow[T kube.Object](s *Stores, indexes map[string]kube.Index[T]) *kube.Store[T] {
+	store := kube.NewStore(indexes)
+	// A store's indexer fails only when its key function does, which never happens for API objects.
+	s.apply[kube.ResourceOf[T]().Plural] = func(change Change) {
+		if change.New == nil {
+			_ = store.Indexer().Delete(change.Old)
+			store.Forget(kube.KeyOf(change.Old))
+			return
+		}
+		_ = store.Indexer().Update(change.New)
+	}
+	return store
+}
+
+func (s *Stores) receive(change Change) {
+	if s.apply[change.Resource.Plural] == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = append(s.pending, late{change, s.turn + s.lag})
+	s.deliver()
+}
+
+// deliver brings what is due into the caches, in order.
+func (s *Stores) deliver() {
+	for !s.held && len(s.pending) > 0 && s.pending[0].due <= s.turn {
+		change := s.pending[0].change
+		s.pending = s.pending[1:]
+		s.apply[change.Resource.Plural](change)
+		if s.tell != nil {
+			s.tell(change)
+		}
+	}
+}
+
+// Lag lets every later change reach the caches only after so many turns of the scheduler, as a slow
+// watch does; 0 is at once.
+func (s *Stores) Lag(turns int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lag = turns
+}
+
+// Hold stops the caches as they are, until Sync.
+func (s *Stores) Hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = true
+}
+
+// Sync brings all changes into the caches, and ends Hold.
+func (s *Stores) Sync() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = false
+	for i := range s.pending {
+		s.pending[i].due = s.turn
+	}
+	s.deliver()
+}
+
+// step is one turn of the scheduler.
+func (s *Stores) step() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn++
+	s.deliver()
+}
+
+// isBehind tells that changes wait to be seen.
+func (s *Stores) isBehind() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.held && len(s.pending) > 0
+}
