@@ -94,7 +94,12 @@ func (s *store) create(kind, id string, record any, fill func(data string) error
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(tmp))
 	}
-	return s.syncDir(filepath.Join(s.dir, kind))
+	if err := s.syncDir(filepath.Join(s.dir, kind)); err != nil {
+		// The caller takes it for not made, so it must not come back with
+		// the next start.
+		return errors.Join(err, s.discard(kind, id))
+	}
+	return nil
 }
 
 // replace changes the record of an object that exists.
