@@ -8,7 +8,6 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
-	"google.golang.org/grpc/codes"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,7 +52,7 @@ func AfterCreate(in ContentInput, answer Answer, err error) After {
 	after := afterFailure(in, err)
 	after.Status, after.Told = failureOf(in.Content, fmt.Sprintf("failed to take snapshot of the volume %s: %q", handle, err.Error()), in.Now)
 	after.Attempt.Tried = triedAfter(in, err)
-	if in.Content.DeletionTimestamp != nil && after.Attempt.Tried == Open && isUnsure(err) {
+	if in.Content.DeletionTimestamp != nil && after.Attempt.Tried == Open && fault.IsVague(err) {
 		after.Attempt.Unsure++
 		after.Attempt.NotBefore = in.Now.Add(grow(time.Second, in.Options.RetryMax, after.Attempt.Unsure))
 	}
@@ -72,12 +71,6 @@ func triedAfter(in ContentInput, err error) Tried {
 	default:
 		return Settled
 	}
-}
-
-// isUnsure tells the codes of drivers that do not know themselves.
-func isUnsure(err error) bool {
-	failure := fault.Of(err)
-	return failure != nil && (failure.Code == codes.Internal || failure.Code == codes.Unknown)
 }
 
 // AfterPoll follows a GetSnapshot or ListSnapshots.

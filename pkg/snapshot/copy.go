@@ -29,21 +29,26 @@ func BuildSnapshotStatus(s *snapv1.VolumeSnapshot, c *snapv1.VolumeSnapshotConte
 		name := c.Name
 		status.BoundVolumeSnapshotContentName = &name
 	}
-	if status.CreationTime == nil && from.CreationTime != nil {
-		taken := metav1.NewTime(time.Unix(0, *from.CreationTime))
-		status.CreationTime = &taken
-	}
+	copyData(status, from)
 	if ready := from.ReadyToUse != nil && *from.ReadyToUse; status.ReadyToUse == nil || *status.ReadyToUse != ready {
 		status.ReadyToUse = &ready
-	}
-	if from.RestoreSize != nil && (status.RestoreSize == nil || status.RestoreSize.IsZero() && *from.RestoreSize > 0) {
-		status.RestoreSize = resource.NewQuantity(*from.RestoreSize, resource.BinarySI)
 	}
 	status.Error = copyError(before.Error, from.Error)
 	if !differs(&before, status) {
 		return nil, nil, false
 	}
 	return status, tellProgress(s, &before, status), true
+}
+
+// copyData copies what is known of the data, where nothing is known yet.
+func copyData(status *snapv1.VolumeSnapshotStatus, from *snapv1.VolumeSnapshotContentStatus) {
+	if status.CreationTime == nil && from.CreationTime != nil {
+		taken := metav1.NewTime(time.Unix(0, *from.CreationTime))
+		status.CreationTime = &taken
+	}
+	if from.RestoreSize != nil && (status.RestoreSize == nil || status.RestoreSize.IsZero() && *from.RestoreSize > 0) {
+		status.RestoreSize = resource.NewQuantity(*from.RestoreSize, resource.BinarySI)
+	}
 }
 
 // copyError keeps the error that is shown when the content's says the same.

@@ -71,15 +71,21 @@ func nextImported(in SnapshotInput) SnapshotStep {
 	case s.Spec.VolumeSnapshotClassName != nil && in.Class == nil && binding.BoundName(s) == "":
 		return rejectClass(in, *s.Spec.VolumeSnapshotClassName)
 	}
+	return nextAccepted(in, verdict.State)
+}
+
+// nextAccepted is for a snapshot whose content may be, or is, bound to it.
+func nextAccepted(in SnapshotInput, state binding.State) SnapshotStep {
+	s, c := in.Snapshot, in.Content
 	if missing := missingFinalizers(s, c.Spec.DeletionPolicy); len(missing) > 0 {
 		return Protect{Finalizers: missing}
 	}
 	bind, needed := bindOf(in)
 	switch {
-	case verdict.State == binding.Unbound && c.DeletionTimestamp != nil:
+	case state == binding.Unbound && c.DeletionTimestamp != nil:
 		return reject(in, wellknown.ReasonSnapshotBindFailed,
 			fmt.Sprintf("Snapshot failed to bind VolumeSnapshotContent, %s is being deleted", c.Name))
-	case (verdict.State == binding.Unbound || needed) && c.DeletionTimestamp == nil:
+	case (state == binding.Unbound || needed) && c.DeletionTimestamp == nil:
 		return bind
 	default:
 		return nextStatus(in)

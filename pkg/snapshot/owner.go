@@ -4,7 +4,6 @@ package snapshot
 
 import (
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // ownership is the answer to: is this snapshot one of our driver's?
@@ -32,12 +31,17 @@ func whose(in SnapshotInput) ownership {
 		return isOurs(in, in.GoneDriver)
 	case in.Class != nil:
 		return isOurs(in, in.Class.Driver)
-	case !binding.IsDynamic(in.Snapshot):
-		return nobodys
 	case in.Snapshot.Spec.VolumeSnapshotClassName != nil && in.Snapshot.DeletionTimestamp == nil:
 		// Only for a deletion a vanished class is no obstacle: nobody will bring it back for that.
 		return nobodys
-	case in.Claim == nil || in.Claim.Status.Phase != corev1.ClaimBound || in.Claim.Spec.VolumeName == "":
+	default:
+		return whoseVolume(in)
+	}
+}
+
+func whoseVolume(in SnapshotInput) ownership {
+	switch {
+	case !binding.IsDynamic(in.Snapshot) || checkClaim(in.Claim) != nil:
 		return nobodys
 	case !in.VolumeRead:
 		return unread
