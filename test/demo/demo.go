@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/csi-tandem/csi-tandem/test/stage"
+	"github.com/csi-tandem/csi-tandem/test/story"
+)
+
+// patience is for one thing that is waited for: far more than it takes on a slow machine.
+const patience = 2 * time.Minute
+
+const introduction = `csi-tandem: a provisioner and a snapshotter beside one CSI driver, at work on a real Kubernetes control plane.
+
+The control plane (etcd, API server, controller manager, scheduler) and the two sidecars run as processes on this
+machine, nothing else is needed. Nodes are simulated: pods get scheduled and do not run; the demo plays the kubelet and
+publishes their volumes through the driver's socket. On a new machine the control plane is compiled first, once, which
+takes ten minutes or so on two cores.
+`
+
+// demo is one telling of the story.
+type demo struct {
+	out    *os.File
+	colour bool
+	// driver is the socket of another driver, and chaos says whom to kill; both are empty mostly.
+	driver string
+	chaos  string
+	keep   bool
+
+	stage *stage.Stage
+	scene *story.Scene
+}
+
+func newDemo(out *os.File) *demo {
+	keep := os.Getenv("KEEP")
+	return &demo{
+		out: out, colour: isTerminal(out) || isColourWanted(),
+		driver: os.Getenv("DRIVER"), chaos: os.Getenv("CHAOS"), keep: keep != "" && keep != "0",
+	}
+}
+
+// isTerminal also says yes for other devices, where colours do no harm.
+func isTerminal(out *os.File) bool {
+	info, err := out.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// run plays, cleans up and speaks the verdict, which is the last line.
+func (d *demo) run(ctx context.Context) int {
+	began := time.Now()
+	verdict, err := d.play(ctx)
+	return d.finish(ctx, ending{verdict: verdict, err: err, began: began})
+}
+
+// ending is how a telling came out.
+type ending struct {
+	verdict string
+	err     error
+	began   time.Time
+}
+
+// finish stops everything. The folder with the logs stays if there is something to read in them.
+func (d *demo) finish(ctx context.Context, e ending) int {
+	interrupted := ctx.Err() != nil
+	if interrupted {
+		e.err = fmt.Errorf("interrupted: %w", e.err)
+	}
+	if d.stage != nil {
+		fmt.Fprintln(d.out, "\nstopping everything that was started")
+		e.err = errors.Join(e.err, d.stage.End())
+		if e.err == nil || interrupted {
+			e.err = errors.Join(e.err, d.stage.Remove())
+		}
+	}
+	return d.speak(e)
+}
+
+// speak says the last line, and returns the exit code that agrees with it.
+func (d *demo) speak(e ending) int {
+	took := time.Since(e.began).Round(time.Second)
+	if e.err == nil {
+		fmt.Fprintf(d.out, "\nDEMO PASSED: %s, in %s\n", e.verdict, took)
+		return 0
+	}
+	text := strings.ReplaceAll(e.err.Error(), "\n", "\n  ")
+	if d.stage != nil {
+		if _, gone := os.Stat(d.stage.Dir()); gone == nil {
+			text += "\n  logs are in " + d.stage.Dir()
+		}
+	}
+	first, rest, more := strings.Cut(text, "\n")
+	if more {
+		fmt.Fprintf(d.out, "\nwhat is known about the failure:\n  %s\n%s\n", first, rest)
+	}
+	fmt.Fprintf(d.out, "\nDEMO FAILED: %s (after %s)\n", strings.TrimSuffix(first, ":"), took)
+	return 1
+}
+
+// play opens the stage and plays the story on it.
+func (d *demo) play(ctx context.Context) (verdict string, err error) {
+	fmt.Fprint(d.out, introduction+"\n")
+	if d.stage, err = stage.Open(ctx, stage.Options{Out: d.out, Nodes: story.Nodes()}); err != nil {
+		return "", fmt.Errorf("setting up: %w", err)
+	}
+	cast, victims, err := d.cast(ctx)
+	if err != nil {
+		return "", fmt.Errorf("setting up: %w", err)
+	}
+	out := story.NewNarrator(d.out)
+	if d.colour {
+		out = story.NewTerminalNarrator(d.out)
+	}
+	d.introduce(cast)
+	d.scene = &story.Scene{Stage: d.stage, Cast: cast, Out: out, Patience: patience}
+	seed := uint64(time.Now().UnixNano())
+	chaos := stage.StartChaos(ctx, seed, victims...)
+	err = story.Play(ctx, d.scene)
+	kills, chaosErr := chaos.Stop()
+	err = errors.Join(err, chaosErr)
+	for _, p := range cast.Processes() {
+		for _, death := range p.Deaths() {
+			err = errors.Join(err, errors.New(death))
+		}
+	}
+	return d.verdict(kills, seed), err
+}
+
+// cast starts the driver and, with its socket and a kubeconfig and no other flag, the sidecars.
+func (d *demo) cast(ctx context.Context) (*stage.Cast, []*stage.Process, error) {
+	roles := stage.Roles{Topology: story.Topology()}
+	if d.driver != "" {
+		roles = stage.Roles{Socket: d.driver}
+	}
+	cast, err := d.stage.NewCast(ctx, roles)
+	if err != nil {
+		return nil, nil, err
+	}
+	var victims []*stage.Process
+	for _, program := range []stage.Program{stage.Provisioner, stage.Snapshotter} {
+		p, err := cast.StartSidecar(program)
+		if err != nil {
+			return nil, nil, err
+		}
+		if d.chaos == string(program) || d.chaos == "both" {
+			victims = append(victims, p)
+		}
+	}
+	if d.chaos != "" && len(victims) == 0 {
+		return nil, nil, fmt.Errorf("CHAOS is provisioner, snapshotter or both, not %q", d.chaos)
+	}
+	return cast, victims, nil
+}
+
+func (d *demo) introduce(cast *stage.Cast) {
+	for _, p := range cast.Processes() {
+		fmt.Fprintf(d.out, "started %-12s (process %d) %s\n", p.Name, p.ID(), strings.Join(p.Args, " "))
+	}
+	if cast.Driver == nil {
+		fmt.Fprintf(d.out, "driver %s was there already, at %s\n", cast.Info.Name, cast.Socket)
+	}
+	fmt.Fprintf(d.out, "logs are in %s\n", d.stage.Dir())
+}
+
+func (d *demo) verdict(kills map[string]int, seed uint64) string {
+	skipped := d.scene.Skipped()
+	text := fmt.Sprintf("%d steps", story.Steps()-len(skipped))
+	if len(skipped) > 0 {
+		text += fmt.Sprintf(", %d skipped for what the driver lacks", len(skipped))
+	}
+	for _, program := range []stage.Program{stage.Provisioner, stage.Snapshotter} {
+		if count := kills[string(program)]; count > 0 {
+			text += fmt.Sprintf(", the %s killed %d times", program, count)
+		}
+	}
+	if len(kills) > 0 {
+		text += fmt.Sprintf(" (seed %d)", seed)
+	}
+	return text
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Program is one of the programs that a cast is made of.
+type Program string
+
+// The programs.
+const (
+	Driver      Program = "driver"
+	Provisioner Program = "provisioner"
+	Snapshotter Program = "snapshotter"
+)
+
+// ProgramsVariable names an environment variable with a folder of programs to use instead of building them: to try a
+// release, or one built with the race detector.
+const ProgramsVariable = "CSI_TANDEM_PROGRAMS"
+
+const module = "module github.com/csi-tandem/csi-tandem"
+
+// buildSilence is how long a build may say nothing before somebody who waits is told that it goes on.
+const buildSilence = 10 * time.Second
+
+// findRoot walks up from the working folder to the checkout.
+func findRoot() (string, error) {
+	working, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the checkout: %w", err)
+	}
+	for dir := working; ; dir = filepath.Dir(dir) {
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil {
+			for line := range strings.Lines(string(content)) {
+				if strings.TrimSpace(line) == module {
+					return dir, nil
+				}
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("finding the checkout: %s is not inside one", working)
+		}
+	}
+}
+
+// build compiles the three programs into a folder of their own, so that nobody else's build can replace one that runs.
+func build(ctx context.Context, root, dir string, out io.Writer) (map[Program]string, error) {
+	if given := os.Getenv(ProgramsVariable); given != "" {
+		return find(given)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the folder for programs: %w", err)
+	}
+	began := time.Now()
+	fmt.Fprintln(out, "building the provisioner, the snapshotter and the example driver")
+	programs := map[Program]string{}
+	for _, target := range []struct {
+		program Program
+		source  string
+	}{{Provisioner, "cmd/provisioner"}, {Snapshotter, "cmd/snapshotter"}, {Driver, "examples/driver"}} {
+		path := filepath.Join(dir, string(target.program))
+		// Each from its own folder: that works whichever module it belongs to.
+		if err := compile(ctx, filepath.Join(root, filepath.FromSlash(target.source)), path, out); err != nil {
+			return nil, fmt.Errorf("building %s: %w", target.source, err)
+		}
+		programs[target.program] = path
+	}
+	fmt.Fprintf(out, "built them in %.1fs\n", time.Since(began).Seconds())
+	return programs, nil
+}
+
+// find takes programs that somebody else has built.
+func find(dir string) (map[Program]string, error) {
+	programs := map[Program]string{}
+	for _, program := range []Program{Provisioner, Snapshotter, Driver} {
+		path, err := filepath.Abs(filepath.Join(dir, string(program)))
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("finding the %s in %s, which %s names: %w", program, dir, ProgramsVariable, err)
+		}
+		programs[program] = path
+	}
+	return programs, nil
+}
+
+func compile(ctx context.Context, source, target string, out io.Writer) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", target, ".")
+	cmd.Dir = source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting go: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	began := time.Now()
+	ticker := time.NewTicker(buildSilence)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			fmt.Fprintf(out, "compiling the %s, %s so far\n", filepath.Base(target), time.Since(began).Round(time.Second))
+		case err := <-done:
+			if err != nil {
+				return errors.Join(err, errors.New(strings.TrimSpace(said.String())))
+			}
+			return nil
+		}
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/csi-tandem/csi-tandem/test/stage"
+)
+
+// A name that is misspelt in a step would be found only when the story is played.
+func TestEveryExampleThatTheStoryNamesIsThere(t *testing.T) {
+	sources, err := filepath.Glob("*act.go")
+	if err != nil || len(sources) == 0 {
+		t.Fatal("no acts: ", err)
+	}
+	named := regexp.MustCompile(`"(examples/[a-z/-]+\.yaml)"`)
+	count := 0
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range named.FindAllStringSubmatch(string(text), -1) {
+			count++
+			if _, err := os.Stat(filepath.Join("..", "..", match[1])); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if count == 0 {
+		t.Error("the story names no example at all")
+	}
+}
+
+func TestAdapt(t *testing.T) {
+	manifest := []byte("provisioner: tandem.csi.example\nkey: topology.kubernetes.io/zone\nvalues: [cn-hangzhou-b]\n")
+	zoned := stage.Info{Name: "other.example", Segments: map[string]string{"other/zone": "z"}}
+	tests := []struct {
+		name string
+		info stage.Info
+		want string
+	}{
+		{"our own driver", stage.Info{Name: exampleDriver}, string(manifest)},
+		{"another driver without topology", stage.Info{Name: "other.example"}, strings.Replace(string(manifest), exampleDriver, "other.example", 1)},
+		{"a driver that does not claim its topology", zoned, strings.Replace(string(manifest), exampleDriver, "other.example", 1)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &Scene{Cast: &stage.Cast{Info: tt.info}}
+			got, changes := s.adapt(manifest)
+			if string(got) != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+			if (changes == "") != (tt.want == string(manifest)) {
+				t.Errorf("says %q of it", changes)
+			}
+		})
+	}
+}
+
+func TestAdmits(t *testing.T) {
+	in := func(key string, values ...string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	}
+	term := func(all ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: all}
+	}
+	labels := map[string]string{"zone": "b", "rack": "2"}
+	tests := []struct {
+		name  string
+		terms []corev1.NodeSelectorTerm
+		want  bool
+	}{
+		{"all of a term", []corev1.NodeSelectorTerm{term(in("zone", "b"), in("rack", "2"))}, true},
+		{"one of the values", []corev1.NodeSelectorTerm{term(in("zone", "a", "b"))}, true},
+		{"one of the terms", []corev1.NodeSelectorTerm{term(in("zone", "a")), term(in("rack", "2"))}, true},
+		{"half of a term", []corev1.NodeSelectorTerm{term(in("zone", "b"), in("rack", "1"))}, false},
+		{"a label that is not there", []corev1.NodeSelectorTerm{term(in("host", "x"))}, false},
+		{"a term that asks for nothing admits nobody", []corev1.NodeSelectorTerm{term()}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := admits(&corev1.NodeSelector{NodeSelectorTerms: tt.terms}, labels); got != tt.want {
+				t.Errorf("admits: %t", got)
+			}
+		})
+	}
+}
+
+func TestNodesAreThoseOfTheStory(t *testing.T) {
+	var tainted, workers []string
+	for _, n := range Nodes() {
+		if len(n.Taints) > 0 {
+			tainted = append(tainted, n.Name)
+			continue
+		}
+		workers = append(workers, n.Name)
+		if n.Labels[zoneKey] != zoneRight {
+			t.Errorf("worker %s is in zone %q", n.Name, n.Labels[zoneKey])
+		}
+	}
+	slices.Sort(workers)
+	if len(tainted) != 1 || !slices.Equal(workers, []string{"worker-1", "worker-2"}) {
+		t.Errorf("tainted %q, workers %q", tainted, workers)
+	}
+}
