@@ -324,5 +324,11 @@ func (w *watcher) translate(e event) (watch.Event, bool) {
 	case !after:
 		kind = watch.Deleted
 	}
-	return watch.Event{Type: kind, Object: typed(w.resource, e.obj)}, true
+	shown := typed(w.resource, e.obj)
+	if kind == watch.Deleted && e.old != nil {
+		// As it was, with the version of the change, which is how the real server does it.
+		shown = typed(w.resource, e.old)
+		shown.SetResourceVersion(strconv.FormatInt(e.version, 10))
+	}
+	return watch.Event{Type: kind, Object: shown}, true
 }

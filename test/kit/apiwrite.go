@@ -54,15 +54,25 @@ func (a *API) create(r kube.Resource, body raw) (raw, error) {
 	if a.objects[at] != nil {
 		return nil, apierrors.NewAlreadyExists(r.GroupResource(), key.Name)
 	}
-	if hasStatus(r.GroupResource()) {
-		delete(obj, "status")
-	}
+	beginStatus(r, obj)
 	meta["uid"] = string(a.nextUID(at))
 	meta["creationTimestamp"] = a.now()
 	delete(meta, "deletionTimestamp")
 	delete(meta, "deletionGracePeriodSeconds")
 	a.store(r, at, obj, watch.Added)
 	return obj, nil
+}
+
+// beginStatus drops the status that came with a new object. Nodes keep theirs, claims and volumes begin
+// as pending.
+func beginStatus(r kube.Resource, obj raw) {
+	switch {
+	case r.Plural == "nodes" || !hasStatus(r.GroupResource()):
+	case r.Plural == "persistentvolumes" || r.Plural == "persistentvolumeclaims":
+		obj["status"] = raw{"phase": "Pending"}
+	default:
+		delete(obj, "status")
+	}
 }
 
 func (a *API) nextUID(at objectKey) types.UID {

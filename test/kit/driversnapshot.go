@@ -155,37 +155,47 @@ func (d *Driver) ListSnapshots(ctx context.Context, request *csi.ListSnapshotsRe
 }
 
 func (d *Driver) page(request *csi.ListSnapshotsRequest, reply *Reply) (*csi.ListSnapshotsResponse, error) {
-	var all []*csi.ListSnapshotsResponse_Entry
-	for _, id := range slices.Sorted(maps.Keys(d.snapshots)) {
-		s := d.snapshots[id]
-		if request.GetSnapshotId() != "" && request.GetSnapshotId() != id {
-			continue
-		}
-		if request.GetSourceVolumeId() != "" && request.GetSourceVolumeId() != s.answer.GetSourceVolumeId() {
-			continue
-		}
-		answer := s.look()
-		if reply.Snapshot != nil {
-			if answer = reply.Snapshot(answer); answer == nil {
-				continue
-			}
-		}
-		all = append(all, &csi.ListSnapshotsResponse_Entry{Snapshot: answer})
+	all := d.matching(request, reply)
+	start, err := startOf(request.GetStartingToken(), len(all))
+	if err != nil {
+		return nil, err
 	}
-	start := 0
-	if token := request.GetStartingToken(); token != "" {
-		var err error
-		if start, err = strconv.Atoi(token); err != nil || start < 0 || start > len(all) {
-			return nil, status.Errorf(codes.Aborted, "starting token %q is not valid", token)
-		}
-	}
-	end := len(all)
-	next := ""
+	end, next := len(all), ""
 	if most := int(request.GetMaxEntries()); most > 0 && start+most < end {
 		end = start + most
 		next = strconv.Itoa(end)
 	}
 	return &csi.ListSnapshotsResponse{Entries: all[start:end], NextToken: next}, nil
+}
+
+func (d *Driver) matching(request *csi.ListSnapshotsRequest, reply *Reply) []*csi.ListSnapshotsResponse_Entry {
+	var all []*csi.ListSnapshotsResponse_Entry
+	for _, id := range slices.Sorted(maps.Keys(d.snapshots)) {
+		s := d.snapshots[id]
+		wantID, wantSource := request.GetSnapshotId(), request.GetSourceVolumeId()
+		if (wantID != "" && wantID != id) || (wantSource != "" && wantSource != s.answer.GetSourceVolumeId()) {
+			continue
+		}
+		answer := s.look()
+		if reply.Snapshot != nil {
+			answer = reply.Snapshot(answer)
+		}
+		if answer != nil {
+			all = append(all, &csi.ListSnapshotsResponse_Entry{Snapshot: answer})
+		}
+	}
+	return all
+}
+
+func startOf(token string, length int) (int, error) {
+	if token == "" {
+		return 0, nil
+	}
+	start, err := strconv.Atoi(token)
+	if err != nil || start < 0 || start > length {
+		return 0, status.Errorf(codes.Aborted, "starting token %q is not valid", token)
+	}
+	return start, nil
 }
 
 // PutSnapshot gives the driver a snapshot that it has from elsewhere, ready to use, and returns its handle.
