@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Attempt is one try to make one volume, complete: with it alone the call can be repeated unchanged and
+// its PersistentVolume written, even when claim, class and source are gone by then. It holds no secrets.
+// An Attempt is never changed once it was handed out; what changes makes a copy.
+type Attempt struct {
+	// Ref is the claim as the PersistentVolume names it.
+	Ref *corev1.ObjectReference
+	// Request is what is sent, without its secrets.
+	Request *csi.CreateVolumeRequest
+	// Secret holds the secrets of the request, nil when there are none.
+	Secret *corev1.SecretReference
+	// Volume is the PersistentVolume without what only the driver's answer can tell.
+	Volume *corev1.PersistentVolume
+	// Node is the selected node that the request is meant for; empty when it is for no node.
+	Node string
+	// Topology tells whether the answer's places count.
+	Topology bool
+	// Source is what the volume is made from, nil for an empty one.
+	Source *Source
+	// Warning is to be told once: it says that the request is not quite what was asked for.
+	Warning string
+
+	// Open tells that a call of this attempt may have made the volume.
+	Open bool
+	// Prompt counts the prompt repeats after the claim was gone.
+	Prompt int
+	// Made is the driver's volume, once it has answered.
+	Made *csi.Volume
+}
+
+// Name is the name of the volume, for the driver and for Kubernetes.
+func (a *Attempt) Name() string { return a.Request.GetName() }
+
+// WithSecrets is the request as it is sent. The parts are shared with the attempt, which stays without.
+func (a *Attempt) WithSecrets(secrets map[string]string) *csi.CreateVolumeRequest {
+	return &csi.CreateVolumeRequest{
+		Name:                      a.Request.GetName(),
+		CapacityRange:             a.Request.GetCapacityRange(),
+		VolumeCapabilities:        a.Request.GetVolumeCapabilities(),
+		Parameters:                a.Request.GetParameters(),
+		Secrets:                   secrets,
+		VolumeContentSource:       a.Request.GetVolumeContentSource(),
+		AccessibilityRequirements: a.Request.GetAccessibilityRequirements(),
+		MutableParameters:         a.Request.GetMutableParameters(),
+	}
+}
+
+// asMade is the attempt after the driver's good answer.
+func (a *Attempt) asMade(volume *csi.Volume) *Attempt {
+	next := *a
+	next.Open, next.Made = true, volume
+	return &next
+}
+
+// asOpen is the attempt after an answer that left the outcome open.
+func (a *Attempt) asOpen(prompt int) *Attempt {
+	next := *a
+	next.Open, next.Prompt = true, prompt
+	return &next
+}

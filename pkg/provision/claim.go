@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// ClaimInput is all that the next step of a claim depends on.
+type ClaimInput struct {
+	Config
+	Topology *topology.Index
+	Now      time.Time
+	// Claim is nil when it is gone.
+	Claim *corev1.PersistentVolumeClaim
+	// Class is the class of the claim, nil when it does not exist.
+	Class *storagev1.StorageClass
+	// Volume is a PersistentVolume under one of the names that the claim's would have, or nil.
+	Volume *corev1.PersistentVolume
+	// Attempt is what was begun for this claim and has not ended; nil when nothing is open.
+	Attempt *Attempt
+	// Refusal is set while the driver's last answer was that the request cannot succeed.
+	Refusal *Refusal
+	// Source is nil until the source was read.
+	Source *SourceState
+	// Attributes is nil until the VolumeAttributesClass was read.
+	Attributes *AttributesState
+}
+
+// Refusal remembers what the driver found infeasible, so that the same is not asked again at once.
+type Refusal struct {
+	Until time.Time
+	Class types.UID
+	Claim *corev1.PersistentVolumeClaim
+}
+
+// AttributesState is what was read of a VolumeAttributesClass.
+type AttributesState struct {
+	Class *storagev1.VolumeAttributesClass
+	Err   error
+}
+
+// NextClaimStep says what to do about a claim now.
+func NextClaimStep(in ClaimInput) ClaimStep {
+	if in.Attempt != nil {
+		return continueAttempt(in)
+	}
+	if why := skip(in); why != "" {
+		return Ignore{why}
+	}
+	if left := in.refused(); left > 0 {
+		return Wait{
+			Why:   fmt.Sprintf("skipping volume provisioning for pvc %s, because provisioning previously failed with infeasible error", in.Claim.UID),
+			After: left,
+		}
+	}
+	if in.Class == nil {
+		return Reject{Err: fmt.Errorf("storageClass %q not found", ClassName(in.Claim)), Silent: true}
+	}
+	if waitsForConsumer(in) {
+		return Ignore{"the claim waits for its first consumer"}
+	}
+	if in.Volume != nil {
+		return existing(in)
+	}
+	if in.Class.Provisioner != in.Driver {
+		return Ignore{"the class of the claim belongs to another driver"}
+	}
+	return prepare(in)
+}
+
+// continueAttempt goes on with what was begun, whatever the claim says by now: only the very same
+// request can find out what became of the first one.
+func continueAttempt(in ClaimInput) ClaimStep {
+	switch {
+	case in.Volume != nil && belongsTo(in.Volume, in.Attempt.Ref.UID):
+		return AlreadyProvisioned{}
+	case in.Attempt.Made != nil:
+		return Save{in.Attempt}
+	default:
+		return Resume{in.Attempt}
+	}
+}
+
+// skip gives the reason why a claim is none of our business, or nothing.
+func skip(in ClaimInput) string {
+	switch {
+	case in.Claim == nil:
+		return "the claim is gone"
+	case in.Claim.Spec.VolumeName != "":
+		return "the claim has a volume"
+	case !IsClaimOurs(in.Claim, in.Driver):
+		return "the claim is not for this driver"
+	case in.Claim.DeletionTimestamp != nil:
+		// New work for it would be undone at once. Open attempts do not come here.
+		return "the claim is being deleted"
+	default:
+		return ""
+	}
+}
+
+// refused is how long the last refusal still holds: it ends when the time is over, when the class was
+// replaced, or when the claim was changed.
+func (in ClaimInput) refused() time.Duration {
+	r := in.Refusal
+	switch {
+	case r == nil:
+		return 0
+	case in.Class != nil && in.Class.UID != r.Class:
+		return 0
+	case !equality.Semantic.DeepEqual(in.Claim.Spec, r.Claim.Spec), !maps.Equal(in.Claim.Annotations, r.Claim.Annotations):
+		return 0
+	default:
+		return r.Until.Sub(in.Now)
+	}
+}
+
+func waitsForConsumer(in ClaimInput) bool {
+	mode := in.Class.VolumeBindingMode
+	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer && in.Claim.Annotations[wellknown.AnnSelectedNode] == ""
+}
+
+// existing decides about a PersistentVolume that has the name of the claim's. The name with the whole
+// UID cannot be anybody else's; a shortened one can.
+func existing(in ClaimInput) ClaimStep {
+	full := in.Volume.Name == wellknown.VolumeNameFromUID(string(in.Claim.UID))
+	if full || belongsTo(in.Volume, in.Claim.UID) {
+		return AlreadyProvisioned{}
+	}
+	return Reject{Err: fmt.Errorf("the name %s of the new volume is taken by a PersistentVolume of %s; use a longer --volume-name-uuid-length", in.Volume.Name, describe(in.Volume.Spec.ClaimRef))}
+}
+
+func belongsTo(volume *corev1.PersistentVolume, claim types.UID) bool {
+	return volume.Spec.ClaimRef != nil && volume.Spec.ClaimRef.UID == claim
+}
+
+func describe(ref *corev1.ObjectReference) string {
+	if ref == nil {
+		return "no claim"
+	}
+	return fmt.Sprintf("claim %q", ref.Namespace+"/"+ref.Name)
+}
+
+// IsClaimOurs tells whether a claim asks this driver for its volume. The old key counts only when the
+// new one is absent.
+func IsClaimOurs(claim *corev1.PersistentVolumeClaim, driver string) bool {
+	asked, ok := claim.Annotations[wellknown.AnnStorageProvisioner]
+	if !ok {
+		asked = claim.Annotations[wellknown.AnnBetaStorageProvisioner]
+	}
+	return asked == driver
+}
+
+// ClassName is the class of a claim; the old annotation wins, even when it is empty.
+func ClassName(claim *corev1.PersistentVolumeClaim) string {
+	if name, ok := claim.Annotations[wellknown.AnnBetaStorageClass]; ok {
+		return name
+	}
+	if claim.Spec.StorageClassName == nil {
+		return ""
+	}
+	return *claim.Spec.StorageClassName
+}
+
+// VolumeNames are the names under which the claim may have a volume already: the one that its flags
+// give, and the one under default flags, in case the flags were changed meanwhile.
+func VolumeNames(options Options, uid types.UID) []string {
+	names := []string{wellknown.VolumeNameFromUID(string(uid))}
+	if own := wellknown.Name(options.NamePrefix, string(uid), options.NameLength); own != names[0] {
+		names = append(names, own)
+	}
+	return names
+}
+
+// selectedNode is the node that the volume is meant for. The alpha key counts only when the new one is
+// absent.
+func selectedNode(claim *corev1.PersistentVolumeClaim) string {
+	if node, ok := claim.Annotations[wellknown.AnnSelectedNode]; ok {
+		return node
+	}
+	return claim.Annotations[wellknown.AnnAlphaSelectedNode]
+}

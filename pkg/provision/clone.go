@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// checkClone goes from the source claim to its volume to the driver's handle.
+func checkClone(in ClaimInput, name string) (*csi.VolumeContentSource, error) {
+	source := in.Source.Claim
+	switch {
+	case source == nil:
+		err := in.Source.ClaimErr
+		if err == nil {
+			err = errors.New("not found")
+		}
+		return nil, fmt.Errorf("error getting PVC %s (namespace %q) from api server: %w", name, in.Claim.Namespace, err)
+	case source.Status.Phase != corev1.ClaimBound:
+		return nil, fmt.Errorf("the PVC DataSource %s must have a status of Bound.  Got %s", name, source.Status.Phase)
+	case source.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("the PVC DataSource %s is currently being deleted", name)
+	case source.Spec.StorageClassName == nil:
+		return nil, fmt.Errorf("the source PVC (%s) storageclass cannot be empty", name)
+	case in.Claim.Spec.StorageClassName == nil:
+		return nil, fmt.Errorf("the requested PVC (%s) storageclass cannot be empty", in.Claim.Name)
+	}
+	size, _ := requested(in.Claim)
+	if least, _ := requested(source); size < least {
+		return nil, fmt.Errorf("error, new PVC request must be greater than or equal in size to the specified PVC data source, requested %d but source is %d", size, least)
+	}
+	if source.Spec.VolumeName == "" {
+		return nil, fmt.Errorf("volume name is empty in source PVC %s", name)
+	}
+	if why := unfit(in, source); why != nil {
+		return nil, fmt.Errorf("claim in dataSource not bound or invalid: %w", why)
+	}
+	if from, to := modeOf(source), modeOf(in.Claim); from != to {
+		return nil, fmt.Errorf("the source PVC and destination PVCs must have the same volume mode for cloning.  Source is %s, but new PVC requested %s", from, to)
+	}
+	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
+		Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: in.Source.Volume.Spec.CSI.VolumeHandle},
+	}}, nil
+}
+
+// unfit tells why the source claim and its volume do not belong together, or are of another driver.
+func unfit(in ClaimInput, source *corev1.PersistentVolumeClaim) error {
+	volume := in.Source.Volume
+	if volume == nil {
+		if in.Source.VolumeErr != nil {
+			return in.Source.VolumeErr
+		}
+		return fmt.Errorf("PersistentVolume %s not found", source.Spec.VolumeName)
+	}
+	ref := volume.Spec.ClaimRef
+	switch {
+	case volume.Spec.CSI == nil:
+		return fmt.Errorf("PersistentVolume %s is not a CSI volume", volume.Name)
+	case volume.Spec.CSI.Driver != in.Driver:
+		return fmt.Errorf("PersistentVolume %s is of driver %s", volume.Name, volume.Spec.CSI.Driver)
+	case ref == nil:
+		return fmt.Errorf("PersistentVolume %s has no claim", volume.Name)
+	case ref.UID != source.UID || ref.Namespace != source.Namespace || ref.Name != source.Name:
+		return fmt.Errorf("PersistentVolume %s is bound to another claim", volume.Name)
+	case volume.Status.Phase != corev1.VolumeBound:
+		return fmt.Errorf("PersistentVolume %s is %s", volume.Name, volume.Status.Phase)
+	}
+	return nil
+}
+
+func modeOf(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeMode {
+	if claim.Spec.VolumeMode == nil {
+		return corev1.PersistentVolumeFilesystem
+	}
+	return *claim.Spec.VolumeMode
+}

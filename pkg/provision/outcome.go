@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// Outcome is what follows from a call of CreateVolume.
+//
+//sumtype:decl
+type Outcome interface{ isOutcome() }
+
+type (
+	// Provisioned: the volume is right; its PersistentVolume is to be written.
+	Provisioned struct{ Attempt *Attempt }
+	// Undo: the volume is there and wrong. It is removed, unless a PersistentVolume holds its handle.
+	Undo struct {
+		Attempt *Attempt
+		Handle  string
+		Err     error
+		// orphaned begins the sentence that is added when the removal fails.
+		orphaned string
+	}
+	// KeepTrying: the outcome is open, and the attempt stays as it is. After is zero for the usual
+	// growing delay.
+	KeepTrying struct {
+		Attempt *Attempt
+		Err     error
+		After   time.Duration
+	}
+	// LetGo: the claim is gone, and all that could be done to settle the attempt was done.
+	LetGo struct {
+		Name string
+		Err  error
+	}
+	// TryLater: nothing was made; a new request is built next time.
+	TryLater struct{ Err error }
+	// Infeasible: nothing was made, and the same request would fail again.
+	Infeasible struct{ Err error }
+)
+
+func (Provisioned) isOutcome() {}
+func (Undo) isOutcome()        {}
+func (KeepTrying) isOutcome()  {}
+func (LetGo) isOutcome()       {}
+func (TryLater) isOutcome()    {}
+func (Infeasible) isOutcome()  {}
+func (Reschedule) isOutcome()  {}
+
+// Answer is what a call of CreateVolume came to.
+type Answer struct {
+	Attempt *Attempt
+	// Volume is the driver's, when Err is nil.
+	Volume *csi.Volume
+	Err    error
+	// Claim is the claim as it is now, nil when it is gone.
+	Claim *corev1.PersistentVolumeClaim
+}
+
+// isAbandoned tells that nobody waits for the volume any more.
+func (a Answer) isAbandoned() bool { return a.Claim == nil || a.Claim.DeletionTimestamp != nil }
+
+// maxPrompt is how many prompt repeats decide about an attempt whose claim is gone and whose driver
+// gives answers that say nothing.
+const maxPrompt = 3
+
+// AfterCreate decides what follows from the driver's answer.
+func AfterCreate(a Answer) Outcome {
+	switch {
+	case a.Err == nil:
+		return checkVolume(a)
+	case classOf(a.Err) == fault.Uncertain:
+		return afterUncertain(a)
+	case a.Attempt.Open && fault.ProvesNothing(a.Err):
+		// Refused before the driver looked: an earlier call may have made the volume all the same.
+		return KeepTrying{Attempt: a.Attempt, Err: a.Err}
+	case classOf(a.Err) == fault.Exhausted && a.canReschedule():
+		return Reschedule{a.Err}
+	case classOf(a.Err) == fault.Infeasible:
+		return Infeasible{a.Err}
+	default:
+		return TryLater{a.Err}
+	}
+}
+
+func classOf(err error) fault.Class {
+	if e := fault.Of(err); e != nil {
+		return e.Class
+	}
+	return fault.Uncertain
+}
+
+func afterUncertain(a Answer) Outcome {
+	if !a.isAbandoned() || !fault.IsVague(a.Err) {
+		return KeepTrying{Attempt: a.Attempt.asOpen(0), Err: a.Err}
+	}
+	if a.Attempt.Prompt >= maxPrompt {
+		return LetGo{Name: a.Attempt.Name(), Err: a.Err}
+	}
+	return KeepTrying{
+		Attempt: a.Attempt.asOpen(a.Attempt.Prompt + 1), Err: a.Err,
+		After: time.Second << a.Attempt.Prompt,
+	}
+}
+
+// canReschedule tells that another node may have room, and that the scheduler has not chosen one yet.
+func (a Answer) canReschedule() bool {
+	if a.isAbandoned() || a.Attempt.Node == "" {
+		return false
+	}
+	node, ok := a.Claim.Annotations[wellknown.AnnSelectedNode]
+	return ok && node == a.Attempt.Node
+}
+
+// checkVolume compares the volume with what was asked for. A volume that is too small or lacks the data
+// of its source must never be bound.
+func checkVolume(a Answer) Outcome {
+	volume, request := a.Volume, a.Attempt.Request
+	size, least := volume.GetCapacityBytes(), request.GetCapacityRange().GetRequiredBytes()
+	made := a.Attempt.asMade(volume)
+	switch {
+	case volume.GetVolumeId() == "":
+		return KeepTrying{Attempt: a.Attempt.asOpen(0), Err: errors.New("the driver answered with a volume without id")}
+	case size != 0 && size < least:
+		return Undo{
+			Attempt: a.Attempt.asOpen(0), Handle: volume.GetVolumeId(), orphaned: "Cleanup",
+			Err: fmt.Errorf("created volume capacity %d less than requested capacity %d", size, least),
+		}
+	case request.GetVolumeContentSource() != nil && volume.GetContentSource() == nil:
+		return Undo{
+			Attempt: a.Attempt.asOpen(0), Handle: volume.GetVolumeId(), orphaned: "cleanup",
+			Err: errors.New("volume content source missing"),
+		}
+	default:
+		return Provisioned{made}
+	}
+}
+
+// Orphaned is the error when the wrong volume could not be removed either.
+func (u Undo) Orphaned(err error) error {
+	return fmt.Errorf("%w. %s of volume %s failed, volume is orphaned: %w", u.Err, u.orphaned, u.Attempt.Name(), err)
+}

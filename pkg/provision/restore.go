@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// checkSnapshot goes from the snapshot to its content to the driver's handle. The order of the checks
+// decides which error users see.
+func checkSnapshot(in ClaimInput, name string) (*csi.VolumeContentSource, error) {
+	state := in.Source
+	if state.SnapshotErr != nil {
+		return nil, fmt.Errorf("error getting snapshot %s from api server: %w", name, state.SnapshotErr)
+	}
+	snapshot := state.Snapshot
+	switch {
+	case snapshot == nil:
+		return nil, fmt.Errorf("error getting snapshot %s from api server: not read", name)
+	case snapshot.DeletionTimestamp != nil && !hasFinalizer(snapshot.Finalizers, wellknown.FinalizerSnapshotAsSource):
+		// With our finalizer a restore that began before the deletion may have been interrupted.
+		return nil, fmt.Errorf("snapshot %s is being deleted", name)
+	case snapshot.Status == nil || snapshot.Status.BoundVolumeSnapshotContentName == nil:
+		return nil, fmt.Errorf("snapshot %s not bound", name)
+	}
+	bound := *snapshot.Status.BoundVolumeSnapshotContentName
+	content := state.Content
+	if content == nil {
+		err := fmt.Errorf("error getting snapshotcontent %s for snapshot %s", bound, name)
+		if state.ContentErr != nil {
+			err = fmt.Errorf("%w: %w", err, state.ContentErr)
+		}
+		return nil, err
+	}
+	handle, err := readHandle(in, snapshot, content)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRestoreSize(in, snapshot); err != nil {
+		return nil, err
+	}
+	if err := checkMode(in, content); err != nil {
+		return nil, err
+	}
+	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
+		Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: handle},
+	}}, nil
+}
+
+func readHandle(in ClaimInput, snapshot *snapv1.VolumeSnapshot, content *snapv1.VolumeSnapshotContent) (string, error) {
+	ref := content.Spec.VolumeSnapshotRef
+	switch {
+	case ref.UID != snapshot.UID || ref.Namespace != snapshot.Namespace || ref.Name != snapshot.Name:
+		return "", fmt.Errorf("snapshotcontent %s for snapshot %s is bound to a different snapshot", content.Name, snapshot.Name)
+	case content.Spec.Driver != in.Driver:
+		return "", fmt.Errorf("snapshotcontent %s for snapshot %s is not handled by CSI driver of StorageClass %s", content.Name, snapshot.Name, in.Class.Name)
+	case snapshot.Status.ReadyToUse == nil || !*snapshot.Status.ReadyToUse:
+		return "", fmt.Errorf("snapshot %s is not Ready", snapshot.Name)
+	case content.Status == nil || content.Status.SnapshotHandle == nil:
+		return "", fmt.Errorf("snapshot handle %s is not available", snapshot.Name)
+	}
+	return *content.Status.SnapshotHandle, nil
+}
+
+func checkRestoreSize(in ClaimInput, snapshot *snapv1.VolumeSnapshot) error {
+	if snapshot.Status.RestoreSize == nil {
+		return nil
+	}
+	size, ok := requested(in.Claim)
+	if !ok {
+		return fmt.Errorf("error getting capacity for PVC %s when creating snapshot %s", in.Claim.Name, snapshot.Name)
+	}
+	if least := snapshot.Status.RestoreSize.Value(); size < least {
+		return fmt.Errorf("requested volume size %d is less than the size %d for the source snapshot %s", size, least, snapshot.Name)
+	}
+	return nil
+}
+
+// checkMode keeps a volume's bytes from being read as something else than they were written as, unless
+// somebody with rights on the content allowed it (KEP-3141).
+func checkMode(in ClaimInput, content *snapv1.VolumeSnapshotContent) error {
+	from, to := content.Spec.SourceVolumeMode, in.Claim.Spec.VolumeMode
+	if !in.PreventModeConversion || from == nil || to == nil || *from == *to {
+		return nil
+	}
+	const key = wellknown.AnnAllowVolumeModeChange
+	why := ""
+	value, ok := content.Annotations[key]
+	switch allowed, err := strconv.ParseBool(value); {
+	case !ok:
+		why = fmt.Sprintf("%s annotation is not present on snapshotcontent %s", key, content.Name)
+	case err != nil:
+		why = fmt.Sprintf("failed to convert %s annotation value to boolean with error: %v", key, err)
+	case !allowed:
+		why = fmt.Sprintf("%s is set to false on snapshotcontent %s", key, content.Name)
+	default:
+		return nil
+	}
+	return fmt.Errorf("requested volume %s/%s modifies the mode of the source volume but does not have permission to do so. %s", in.Claim.Namespace, in.Claim.Name, why)
+}
+
+func hasFinalizer(finalizers []string, name string) bool { return slices.Contains(finalizers, name) }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// Source is what a volume is made from.
+type Source struct {
+	// Kind is VolumeSnapshot or PersistentVolumeClaim, or one that a populator handles.
+	Kind            string
+	Namespace, Name string
+}
+
+// SourceState is what was read about a source. The errors are those of the reads; a nil object without
+// error means that its turn did not come.
+type SourceState struct {
+	Snapshot    *snapv1.VolumeSnapshot
+	SnapshotErr error
+	Content     *snapv1.VolumeSnapshotContent
+	ContentErr  error
+
+	Claim     *corev1.PersistentVolumeClaim
+	ClaimErr  error
+	Volume    *corev1.PersistentVolume
+	VolumeErr error
+
+	// Unprotected: the API server does not let us put our finalizer on the source. The restore goes on
+	// without, as clusters whose rights are older than the finalizer expect.
+	Unprotected bool
+}
+
+// SourceOf returns the source of a claim, or nil for an empty volume. The source of a claim is its
+// dataSource, else its dataSourceRef.
+func SourceOf(claim *corev1.PersistentVolumeClaim) (*Source, error) {
+	var group *string
+	source := &Source{Namespace: claim.Namespace}
+	switch plain, ref := claim.Spec.DataSource, claim.Spec.DataSourceRef; {
+	case plain != nil:
+		source.Kind, source.Name, group = plain.Kind, plain.Name, plain.APIGroup
+	case ref != nil:
+		source.Kind, source.Name, group = ref.Kind, ref.Name, ref.APIGroup
+		if ref.Namespace != nil && *ref.Namespace != "" {
+			return nil, errors.New("dataSourceRef namespace specified but the CrossNamespaceVolumeDataSource feature is disabled")
+		}
+	default:
+		return nil, nil
+	}
+	if source.Name == "" {
+		return nil, fmt.Errorf("the PVC source not found for PVC %s", claim.Name)
+	}
+	if source.Kind == wellknown.KindVolumeSnapshot && groupName(group) != wellknown.SnapshotGroup {
+		return nil, fmt.Errorf("the PVC source does not belong to the right APIGroup. Expected %s, Got %s", wellknown.SnapshotGroup, groupName(group))
+	}
+	return source, nil
+}
+
+func groupName(group *string) string {
+	if group == nil {
+		return ""
+	}
+	return *group
+}
+
+// isKnown tells whether the source is of a kind that the driver itself can read.
+func (s *Source) isKnown() bool {
+	return s.Kind == wellknown.KindVolumeSnapshot || s.Kind == wellknown.KindPersistentVolumeClaim
+}
+
+func (s *Source) isSnapshot() bool { return s.Kind == wellknown.KindVolumeSnapshot }
+
+// CheckSource decides whether the volume may be made from its source, and gives the source as the
+// driver knows it. Sizes, classes and owners are compared here so that no claim gets data of a snapshot
+// or volume that only carries the right name.
+func CheckSource(in ClaimInput, source *Source) (*csi.VolumeContentSource, error) {
+	var content *csi.VolumeContentSource
+	var err error
+	if source.Kind == wellknown.KindVolumeSnapshot {
+		content, err = checkSnapshot(in, source.Name)
+	} else {
+		content, err = checkClone(in, source.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("error getting handle for DataSource Type %s by Name %s: %w", source.Kind, source.Name, err)
+	}
+	return content, nil
+}
+
+// isProtected tells whether our finalizer is on the source, or cannot be.
+func (s *SourceState) isProtected() bool {
+	switch {
+	case s.Unprotected:
+		return true
+	case s.Snapshot != nil:
+		return hasFinalizer(s.Snapshot.Finalizers, wellknown.FinalizerSnapshotAsSource)
+	case s.Claim != nil:
+		return hasFinalizer(s.Claim.Finalizers, wellknown.FinalizerCloneSource)
+	default:
+		return false
+	}
+}
+
+// requested is how many bytes a claim asks for, rounded up; ok is false when it does not say.
+func requested(claim *corev1.PersistentVolumeClaim) (bytes int64, ok bool) {
+	quantity, ok := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return quantity.Value(), ok
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ClaimStep is what happens next to a claim.
+//
+//sumtype:decl
+type ClaimStep interface{ isClaimStep() }
+
+type (
+	// Ignore: nothing to do, until something changes.
+	Ignore struct{ Why string }
+	// Wait: look again after a while.
+	Wait struct {
+		Why   string
+		After time.Duration
+	}
+	// AlreadyProvisioned: the volume exists; whatever was remembered for it may go.
+	AlreadyProvisioned struct{}
+	// LeaveToPopulator: the source is of a kind that another component handles.
+	LeaveToPopulator struct{}
+	// ReadSource: the source is needed to decide.
+	ReadSource struct{ Source Source }
+	// ProtectSource: put our finalizer on the source before the driver reads it.
+	ProtectSource struct{ Source Source }
+	// ReadAttributes: the VolumeAttributesClass is needed to decide.
+	ReadAttributes struct{ Name string }
+	// Create: a new attempt, to be remembered before the driver is called.
+	Create struct{ Attempt *Attempt }
+	// Resume: the same call again, to learn what became of the first.
+	Resume struct{ Attempt *Attempt }
+	// Save: the driver has made the volume, and its PersistentVolume is still to be written.
+	Save struct{ Attempt *Attempt }
+	// Reject: nothing was asked of the driver, for a reason that is told, and tried again later. A silent
+	// one is told in the log only.
+	Reject struct {
+		Err    error
+		Silent bool
+	}
+	// Reschedule: the selected node cannot have the volume; the scheduler should choose another.
+	Reschedule struct{ Err error }
+)
+
+func (Ignore) isClaimStep()             {}
+func (Wait) isClaimStep()               {}
+func (AlreadyProvisioned) isClaimStep() {}
+func (LeaveToPopulator) isClaimStep()   {}
+func (ReadSource) isClaimStep()         {}
+func (ProtectSource) isClaimStep()      {}
+func (ReadAttributes) isClaimStep()     {}
+func (Create) isClaimStep()             {}
+func (Resume) isClaimStep()             {}
+func (Save) isClaimStep()               {}
+func (Reject) isClaimStep()             {}
+func (Reschedule) isClaimStep()         {}
+
+// VolumeStep is what happens next to a PersistentVolume.
+//
+//sumtype:decl
+type VolumeStep interface{ isVolumeStep() }
+
+type (
+	// Protect: put our finalizer on, so that the volume is deleted in whichever order claim and
+	// PersistentVolume go.
+	Protect struct{}
+	// Unprotect: take our finalizer off, because the volume is to be kept.
+	Unprotect struct{}
+	// WaitDetached: some node may still use the volume.
+	WaitDetached struct{ Node string }
+	// Confirm: everything allows the deletion; read the PersistentVolume live and decide again.
+	Confirm struct{}
+	// Delete: the driver removes the volume.
+	Delete struct {
+		Handle string
+		// Secret is nil when the driver needs none.
+		Secret *corev1.SecretReference
+		// MayLackSecret: the secret has been missing for so long that one try goes without.
+		MayLackSecret bool
+	}
+	// Release: the driver has removed the volume; the PersistentVolume goes.
+	Release struct{}
+)
+
+func (Ignore) isVolumeStep()       {}
+func (Reject) isVolumeStep()       {}
+func (Protect) isVolumeStep()      {}
+func (Unprotect) isVolumeStep()    {}
+func (WaitDetached) isVolumeStep() {}
+func (Confirm) isVolumeStep()      {}
+func (Delete) isVolumeStep()       {}
+func (Release) isVolumeStep()      {}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/params"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// VolumeInput is all that the next step of a PersistentVolume depends on.
+type VolumeInput struct {
+	Config
+	Now time.Time
+	// Volume is nil when it is gone.
+	Volume *corev1.PersistentVolume
+	// Live tells that Volume was read from the API server just now.
+	Live bool
+	// Deleted tells that the driver has removed this volume already.
+	Deleted bool
+	// Attachments are those of this volume.
+	Attachments []*storagev1.VolumeAttachment
+	// Class is the class of the volume, nil when it does not exist.
+	Class *storagev1.StorageClass
+	// SecretMissing is since when the secret for the deletion is known not to exist; zero while it is
+	// not.
+	SecretMissing time.Time
+}
+
+// SecretPatience is how long a deletion waits for a secret that does not exist before one try is made
+// without it. Sending no secret at once would make the driver fail, or delete with the wrong rights.
+const SecretPatience = 2 * time.Minute
+
+// NextVolumeStep says what to do about a PersistentVolume now.
+func NextVolumeStep(in VolumeInput) VolumeStep {
+	volume := in.Volume
+	if volume == nil || !IsVolumeOurs(volume, in.Driver) {
+		return Ignore{"the volume is gone or not ours"}
+	}
+	protected := hasFinalizer(volume.Finalizers, wellknown.FinalizerVolume)
+	keep := volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete
+	switch {
+	case keep && protected && isExplicit(volume.Spec.PersistentVolumeReclaimPolicy):
+		return Unprotect{}
+	case keep:
+		return Ignore{"the volume is to be kept"}
+	case volume.Status.Phase == corev1.VolumeBound && volume.DeletionTimestamp == nil && !protected:
+		return Protect{}
+	case volume.Status.Phase != corev1.VolumeReleased:
+		return Ignore{"the volume is not released"}
+	case volume.DeletionTimestamp != nil && !protected:
+		return Ignore{"the volume was handled before"}
+	case in.Deleted:
+		return Release{}
+	default:
+		return nextDeletion(in)
+	}
+}
+
+// isExplicit tells the policies under which a volume is kept from one that is not filled in yet.
+func isExplicit(policy corev1.PersistentVolumeReclaimPolicy) bool {
+	return policy == corev1.PersistentVolumeReclaimRetain || policy == corev1.PersistentVolumeReclaimRecycle
+}
+
+func nextDeletion(in VolumeInput) VolumeStep {
+	if in.Volume.Spec.CSI == nil {
+		return Reject{Err: errors.New("invalid CSI PV")}
+	}
+	if err := checkController(in.Config); err != nil {
+		return Reject{Err: err}
+	}
+	secret, err := DeletionSecret(in.Volume, in.Class)
+	if err != nil {
+		return Reject{Err: err}
+	}
+	if in.Capabilities.Has(csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME) && len(in.Attachments) > 0 {
+		return WaitDetached{in.Attachments[0].Spec.NodeName}
+	}
+	if !in.Live {
+		// A cache may not know yet that somebody has taken the volume back.
+		return Confirm{}
+	}
+	return Delete{
+		Handle: in.Volume.Spec.CSI.VolumeHandle, Secret: secret,
+		MayLackSecret: !in.SecretMissing.IsZero() && in.Now.Sub(in.SecretMissing) >= SecretPatience,
+	}
+}
+
+// StillAttached is what users are told while a deletion waits for a node to let go.
+func StillAttached(volume, node string) string {
+	return fmt.Sprintf("persistentvolume %s is still attached to node %s", volume, node)
+}
+
+// IsVolumeOurs tells whether this driver manages a PersistentVolume: one that it made, or a static one
+// of its kind. Users rely on static volumes being managed alike.
+func IsVolumeOurs(volume *corev1.PersistentVolume, driver string) bool {
+	by, made := volume.Annotations[wellknown.AnnProvisionedBy]
+	switch {
+	case made:
+		return by == driver || volume.Annotations[wellknown.AnnMigratedTo] == driver
+	case volume.Spec.CSI != nil:
+		return volume.Spec.CSI.Driver == driver
+	default:
+		return volume.Annotations[wellknown.AnnMigratedTo] == driver
+	}
+}
+
+// VolumeClass is the class of a volume whose secrets are not on record.
+func VolumeClass(volume *corev1.PersistentVolume) string {
+	if name, ok := volume.Annotations[wellknown.AnnBetaStorageClass]; ok {
+		return name
+	}
+	return volume.Spec.StorageClassName
+}
+
+// DeletionSecret is the secret for the deletion of a volume. What was recorded when the volume was made
+// wins over what the class says by now; only volumes without a record ask their class.
+func DeletionSecret(volume *corev1.PersistentVolume, class *storagev1.StorageClass) (*corev1.SecretReference, error) {
+	name, hasName := volume.Annotations[wellknown.AnnDeletionSecretName]
+	namespace, hasNamespace := volume.Annotations[wellknown.AnnDeletionSecretNamespace]
+	if hasName && hasNamespace {
+		if name == "" || namespace == "" {
+			return nil, nil
+		}
+		return &corev1.SecretReference{Name: name, Namespace: namespace}, nil
+	}
+	claim := volume.Spec.ClaimRef
+	if class == nil || claim == nil {
+		return nil, nil
+	}
+	// The claim is gone, and with it its annotations: a template that needs them cannot be resolved.
+	tokens := params.VolumeTokens(volume.Name, params.Claim{Namespace: claim.Namespace, Name: claim.Name})
+	ref, err := params.ResolveSecret(params.Provisioner, class.Parameters, tokens)
+	if err != nil {
+		return nil, fmt.Errorf("failed to get secretreference for volume %s: %w", volume.Name, err)
+	}
+	return ref, nil
+}
