@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/csi-tandem/csi-tandem/pkg/sidecar"
+)
+
+func options() *sidecar.Options {
+	o := sidecar.NewOptions()
+	o.WorkerThreads, o.EnvironmentFirst = 100, true
+	return o
+}
+
+// Names of the feature gates that rooms ask for.
+const (
+	gateTopology       = "Topology"
+	gateCrossNamespace = "CrossNamespaceVolumeDataSource"
+	gateAttributes     = "VolumeAttributesClass"
+)
+
+func gates() []sidecar.Gate {
+	return []sidecar.Gate{
+		{Name: gateTopology, Stage: sidecar.GA, Default: true},
+		{Name: gateCrossNamespace, Stage: sidecar.Alpha, Missing: "data sources in other namespaces"},
+		{Name: gateAttributes, Stage: sidecar.GA, Default: true},
+		{Name: "ReleaseLeaderElectionOnExit", Stage: sidecar.Alpha, Default: true, Fixed: "since the lease is always released"},
+		{Name: "HonorPVReclaimPolicy", Retired: true},
+		{Name: "CSINodeExpandSecret", Retired: true},
+	}
+}
+
+func missing() []sidecar.Missing {
+	return []sidecar.Missing{
+		{
+			Feature: "publishing storage capacity",
+			Switches: []sidecar.Flag{
+				{Name: "enable-capacity", Default: false, Usage: "publish CSIStorageCapacity objects"},
+			},
+			Details: []sidecar.Flag{
+				{Name: "capacity-threads", Default: uint(1), Usage: "capacity workers"},
+				{Name: "capacity-poll-interval", Default: time.Minute, Usage: "period of asking for all capacities again"},
+				{Name: "capacity-for-immediate-binding", Default: false, Usage: "publish for classes with immediate binding as well"},
+				{Name: "capacity-ownerref-level", Default: 1, Usage: "steps from the pod to the owner of the objects"},
+				{Name: "kube-api-capacity-qps", Default: -1.0, Usage: "requests per second for capacity objects; 0 or less sets no limit"},
+				{Name: "kube-api-capacity-burst", Default: 5, Usage: "requests for capacity objects at once"},
+			},
+		},
+		{
+			Feature: "node deployment",
+			Switches: []sidecar.Flag{
+				{Name: "node-deployment", Default: false, Usage: "run on every node, for the volumes of that node"},
+			},
+			Details: []sidecar.Flag{
+				{Name: "node-deployment-immediate-binding", Default: true, Usage: "take part in the race for claims with immediate binding"},
+				{Name: "node-deployment-base-delay", Default: 20 * time.Second, Usage: "first delay, and width of the jitter, in that race"},
+				{Name: "node-deployment-max-delay", Default: time.Minute, Usage: "longest delay in that race"},
+			},
+		},
+	}
+}
+
+func retired() []sidecar.Flag {
+	return []sidecar.Flag{
+		{Name: "connection-timeout", Default: "", Usage: "retired: the driver is awaited for as long as it takes"},
+		{Name: "provisioner", Default: "", Usage: "retired: the driver says its name itself"},
+		{Name: "enable-leader-election", Default: false, Usage: "retired: use --leader-election"},
+		{Name: "leader-election-type", Default: "", Usage: "retired: it is always a Lease"},
+	}
+}
+
+// rights are what the rooms do with the API beyond their caches.
+func rights() []sidecar.Right {
+	const snapshots, storage = "snapshot.storage.k8s.io", "storage.k8s.io"
+	return []sidecar.Right{
+		{Resource: "persistentvolumes", Verbs: "get create patch delete", Why: "making and deleting volumes"},
+		{Resource: "persistentvolumeclaims", Verbs: "get patch", Why: "giving a selected node back, and protecting the source of a clone"},
+		{Resource: "events", Verbs: "create", Why: "telling users what happens"},
+		{Resource: "secrets", Verbs: "get", Why: "the secrets that classes name"},
+		{Group: storage, Resource: "volumeattributesclasses", Verbs: "get", Why: "claims that name a VolumeAttributesClass"},
+		{Group: snapshots, Resource: "volumesnapshots", Verbs: "get patch", Why: "restoring from a snapshot"},
+		{Group: snapshots, Resource: "volumesnapshotcontents", Verbs: "get", Why: "restoring from a snapshot"},
+	}
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command provisioner makes a PersistentVolume for each claim that asks a CSI driver for one, and deletes
+// it when the claim has let it go.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/csi-tandem/csi-tandem/pkg/sidecar"
+)
+
+// version is written by the linker.
+var version = "unknown"
+
+func main() {
+	os.Exit(sidecar.Main(context.Background(), program(), os.Args, os.Stdout, os.Stderr))
+}
+
+func program() sidecar.Program {
+	return sidecar.Program{
+		Name: "provisioner", Version: version, Component: "%s", Manifest: "deploy/provisioner/rbac.yaml",
+		Options: options(), Gates: gates(), Missing: missing(), Retired: retired(), Rights: rights(),
+		Lease: sidecar.SanitizedLease,
+		Setup: func(*sidecar.Env) ([]sidecar.Runnable, error) { return nil, nil },
+	}
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// buildConfig finds the API server: by file, by URL, or as a pod does.
+func buildConfig(o *Options, agent string) (*rest.Config, error) {
+	path, origin := o.Kubeconfig, "--kubeconfig"
+	if fromEnv := os.Getenv("KUBECONFIG"); fromEnv != "" && (path == "" || o.EnvironmentFirst) {
+		path, origin = fromEnv, "the KUBECONFIG variable"
+	}
+	config, err := fetchConfig(path, o.Master)
+	switch {
+	case errors.Is(err, rest.ErrNotInCluster):
+		return nil, fatal("no API server: outside of a cluster set --kubeconfig or the KUBECONFIG variable to a file that says how to reach it")
+	case err != nil && path != "":
+		return nil, fatal("no API server: %s names %s: %w", origin, path, err)
+	case err != nil:
+		return nil, fatal("no API server: %w", err)
+	}
+	config.QPS, config.Burst = float32(o.KubeAPIQPS), o.KubeAPIBurst
+	if o.KubeAPIQPS <= 0 {
+		config.QPS = -1
+	}
+	config.UserAgent = agent
+	return config, nil
+}
+
+func fetchConfig(path, master string) (*rest.Config, error) {
+	if path == "" && master == "" {
+		return rest.InClusterConfig()
+	}
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepathList(path), WarnIfAllMissing: true}
+	overrides := &clientcmd.ConfigOverrides{}
+	overrides.ClusterInfo.Server = master
+	for _, file := range rules.Precedence {
+		if _, err := os.Stat(file); err != nil {
+			return nil, err
+		}
+	}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+}
+
+// filepathList splits a KUBECONFIG that names several files, as kubectl does.
+func filepathList(path string) []string {
+	var files []string
+	for file := range strings.SplitSeq(path, string(os.PathListSeparator)) {
+		if file != "" {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// leaseConfig is the way of the elector: limits of its own, so that no burst of work delays a renewal,
+// and a timeout that leaves time for a second try before the deadline.
+func leaseConfig(config *rest.Config, renewDeadline time.Duration) *rest.Config {
+	own := rest.CopyConfig(config)
+	own.QPS, own.Burst, own.RateLimiter = -1, 0, nil
+	own.Timeout = max(time.Second, renewDeadline/2)
+	return own
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/csi-tandem/csi-tandem/pkg/capability"
+	"github.com/csi-tandem/csi-tandem/pkg/driver"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
+)
+
+// Env is what a process hands to its rooms. The informers are made when they are asked for first, one
+// for each kind, and run as soon as Setup has returned, whoever leads.
+type Env struct {
+	Client kube.Client
+	// Driver is nil in a process that runs without one; its name is empty then.
+	Driver       *driver.Conn
+	DriverName   string
+	Capabilities capability.Set
+	// Identity names this process in what it makes.
+	Identity string
+	// Holder names this process in leases, and LeaseNamespace is where they are.
+	Holder, LeaseNamespace string
+	Recorder               kube.Recorder
+	Clock                  clock.WithTicker
+	Registry               prometheus.Registerer
+	Options                *Options
+	Gates                  *Gates
+
+	recorder  func(component string) kube.Recorder
+	access    *access
+	informers []watched
+	index     *topology.Index
+}
+
+// watched is an informer of any kind.
+type watched interface {
+	kube.Runner
+	Resource() kube.Resource
+}
+
+// RecorderAs is a recorder whose events come from another component than the program's own.
+func (e *Env) RecorderAs(component string) kube.Recorder { return e.recorder(component) }
+
+// Require adds rights to those whose lack is told.
+func (e *Env) Require(rights ...Right) { e.access.require(rights...) }
+
+func informerOf[T kube.Object](e *Env, indexes map[string]kube.Index[T], trim func(T)) *kube.Informer[T] {
+	for _, w := range e.informers {
+		if known, ok := w.(*kube.Informer[T]); ok {
+			return known
+		}
+	}
+	informer := kube.NewInformer(e.Client, kube.InformerOptions[T]{Resync: e.Options.ResyncPeriod, Indexes: indexes, Trim: trim})
+	e.informers = append(e.informers, informer)
+	return informer
+}
+
+// lastApplied is kubectl's copy of the whole object; nobody here reads it.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+func trimApplied[T kube.Object](obj T) { delete(obj.GetAnnotations(), lastApplied) }
+
+// Claims are the PersistentVolumeClaims.
+func (e *Env) Claims() *kube.Informer[*corev1.PersistentVolumeClaim] {
+	return informerOf(e, kube.ClaimIndexes(), trimApplied[*corev1.PersistentVolumeClaim])
+}
+
+// Volumes are the PersistentVolumes.
+func (e *Env) Volumes() *kube.Informer[*corev1.PersistentVolume] {
+	return informerOf(e, kube.VolumeIndexes(), trimApplied[*corev1.PersistentVolume])
+}
+
+// StorageClasses are the storage classes.
+func (e *Env) StorageClasses() *kube.Informer[*storagev1.StorageClass] {
+	return informerOf(e, nil, trimApplied[*storagev1.StorageClass])
+}
+
+// Nodes are the nodes, with nothing but their labels.
+func (e *Env) Nodes() *kube.Informer[*corev1.Node] { return informerOf(e, nil, kube.TrimNode) }
+
+// CSINodes say which drivers run where.
+func (e *Env) CSINodes() *kube.Informer[*storagev1.CSINode] {
+	return informerOf(e, nil, trimApplied[*storagev1.CSINode])
+}
+
+// Topology is the index of nodes and segments, fed by Nodes and CSINodes.
+func (e *Env) Topology() *topology.Index {
+	if e.index == nil {
+		e.index = topology.NewIndex()
+		kube.FeedNodes(e.index, e.DriverName, e.Nodes(), e.CSINodes())
+	}
+	return e.index
+}
+
+// VolumeAttachments say which volumes are attached.
+func (e *Env) VolumeAttachments() *kube.Informer[*storagev1.VolumeAttachment] {
+	return informerOf(e, kube.AttachmentIndexes(), trimApplied[*storagev1.VolumeAttachment])
+}
+
+// Snapshots are the VolumeSnapshots.
+func (e *Env) Snapshots() *kube.Informer[*snapv1.VolumeSnapshot] {
+	return informerOf(e, kube.SnapshotIndexes(), trimApplied[*snapv1.VolumeSnapshot])
+}
+
+// Contents are the VolumeSnapshotContents.
+func (e *Env) Contents() *kube.Informer[*kube.Content] {
+	return informerOf(e, kube.ContentIndexes(), trimApplied[*kube.Content])
+}
+
+// SnapshotClasses are the VolumeSnapshotClasses.
+func (e *Env) SnapshotClasses() *kube.Informer[*snapv1.VolumeSnapshotClass] {
+	return informerOf(e, nil, trimApplied[*snapv1.VolumeSnapshotClass])
+}
+
+// needs are the caches that a runnable waits for.
+func (e *Env) needs(r Runnable) []kube.Runner {
+	if r.Needs != nil {
+		return r.Needs
+	}
+	all := make([]kube.Runner, 0, len(e.informers))
+	for _, w := range e.informers {
+		all = append(all, w)
+	}
+	return all
+}

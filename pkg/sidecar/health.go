@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+// What health speaks of.
+const (
+	checkDriver = "driver"
+	checkCaches = "caches"
+	noteRights  = "rights"
+	noteWaiting = "waiting"
+)
+
+// health is what the process knows about itself. A check is either fine or says what it is waiting for;
+// a note tells of something that does not stand in the way of the main work.
+type health struct {
+	mu     sync.Mutex
+	checks map[string]string
+	notes  map[string]string
+	leases map[string]*leaderelection.HealthzAdaptor
+}
+
+func newHealth() *health {
+	return &health{checks: map[string]string{}, notes: map[string]string{}, leases: map[string]*leaderelection.HealthzAdaptor{}}
+}
+
+// set records a check; no problem is an empty text.
+func (h *health) set(name, problem string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.checks[name] = problem
+}
+
+// note records a note, and removes it when the text is empty.
+func (h *health) note(name, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if text == "" {
+		delete(h.notes, name)
+		return
+	}
+	h.notes[name] = text
+}
+
+// lease is the health of one lease, which lasts as long as the process.
+func (h *health) lease(name string) *leaderelection.HealthzAdaptor {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.leases[name] == nil {
+		h.leases[name] = leaderelection.NewLeaderHealthzAdaptor(leaseTolerance)
+	}
+	return h.leases[name]
+}
+
+// overdue says which lease is held by this process and has not been renewed although its time, and some
+// more, is over. Then nothing helps but a new process.
+func (h *health) overdue(request *http.Request) error {
+	h.mu.Lock()
+	leases := maps.Clone(h.leases)
+	h.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(leases)) {
+		if err := leases[name].Check(request); err != nil {
+			return fmt.Errorf("lease %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// serveLeases answers as the sidecars of old did.
+func (h *health) serveLeases(w http.ResponseWriter, r *http.Request) {
+	if err := h.overdue(r); err != nil {
+		http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write([]byte("ok"))
+}
+
+// serveReady tells whether the process can do its work, or could at once if it led.
+func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
+	text, ready := h.report()
+	if err := h.overdue(r); err != nil {
+		text, ready = text+fmt.Sprintf("not ok: leader election: %v\n", err), false
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if !ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_, _ = w.Write([]byte(text))
+}
+
+func (h *health) report() (text string, ready bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var lines strings.Builder
+	ready = true
+	for _, name := range slices.Sorted(maps.Keys(h.checks)) {
+		problem := h.checks[name]
+		if problem == "" {
+			fmt.Fprintf(&lines, "ok: %s\n", name)
+			continue
+		}
+		ready = false
+		fmt.Fprintf(&lines, "not ok: %s: %s\n", name, problem)
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.notes)) {
+		fmt.Fprintf(&lines, "note: %s: %s\n", name, h.notes[name])
+	}
+	return lines.String(), ready
+}

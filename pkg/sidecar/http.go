@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection" // leader_election_*
+	_ "k8s.io/component-base/metrics/prometheus/workqueue"               // workqueue_*
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/driver"
+)
+
+const (
+	headerTimeout = 10 * time.Second
+	// closeTime is how long a scrape may go on after the end.
+	closeTime = time.Second
+)
+
+// meters are all metrics of the process. What rooms count begins anew with each of their lives, so that
+// they need not know whether there was one before.
+type meters struct {
+	driver  driver.Options
+	process *prometheus.Registry
+	rooms   atomic.Pointer[prometheus.Registry]
+}
+
+func newMeters() *meters {
+	m := &meters{driver: driver.Options{Metrics: driver.NewMetrics()}, process: prometheus.NewRegistry()}
+	m.rooms.Store(prometheus.NewRegistry())
+	return m
+}
+
+// Gather implements prometheus.Gatherer.
+func (m *meters) Gather() ([]*dto.MetricFamily, error) {
+	return prometheus.Gatherers{
+		legacyregistry.DefaultGatherer, m.driver.Metrics.GetRegistry(), m.process, m.rooms.Load(),
+	}.Gather()
+}
+
+// routes are the paths of the HTTP endpoint.
+func (l *life) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(l.Options.HTTP.MetricsPath, promhttp.InstrumentMetricHandler(l.meters.process, promhttp.HandlerFor(l.meters, promhttp.HandlerOpts{})))
+	mux.HandleFunc("/healthz", l.health.serveLeases)
+	mux.HandleFunc("/readyz", l.health.serveReady)
+	if l.Options.Election.Enabled && l.Options.HTTP.Endpoint != "" {
+		mux.HandleFunc("/healthz/leader-election", l.health.serveLeases)
+	}
+	if l.Options.HTTP.Pprof {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}
+
+// listen takes the address before anything else happens, so that one that is taken is told at once.
+func (l *life) listen(ctx context.Context) error {
+	address := l.Options.HTTP.Address()
+	if address == "" {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fatal("--http-endpoint=%s: cannot listen there: %w", address, err)
+	}
+	l.listener = listener
+	return nil
+}
+
+// serve answers until the context ends.
+func (l *life) serve(ctx context.Context) error {
+	if l.listener == nil {
+		return nil
+	}
+	klog.FromContext(ctx).Info("Serving metrics and health", "address", l.listener.Addr().String())
+	server := &http.Server{Handler: l.routes(), ReadHeaderTimeout: headerTimeout}
+	stop := context.AfterFunc(ctx, func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+		defer cancel()
+		if server.Shutdown(end) != nil {
+			_ = server.Close()
+		}
+	})
+	defer stop()
+	if err := server.Serve(l.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fatal("serving HTTP: %w", err)
+	}
+	return nil
+}

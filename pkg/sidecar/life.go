@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+)
+
+// eventDrain is how long the last events may take to be written at the end.
+const eventDrain = 2 * time.Second
+
+// life is a process that has its clients.
+type life struct {
+	*process
+	client, leaseClient    kube.Client
+	clock                  clock.WithTicker
+	holder, leaseNamespace string
+
+	health   *health
+	access   *access
+	meters   *meters
+	listener net.Listener
+	events   events
+}
+
+// run lives until the work ends or the context does. What serves the work, such as HTTP and events, ends
+// after it.
+func (p *process) run(ctx context.Context) error {
+	l, err := p.born()
+	if err != nil {
+		return err
+	}
+	group, outer := errgroup.WithContext(context.WithoutCancel(ctx))
+	outer, end := context.WithCancel(outer)
+	defer end()
+	if err := l.listen(outer); err != nil {
+		return err
+	}
+	working, stop := context.WithCancel(outer)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+
+	l.events.begin(outer, l.client, l.holder, l.clock)
+	group.Go(func() error { return l.serve(outer) })
+	group.Go(func() error { return l.access.run(outer) })
+	group.Go(func() error { defer end(); return l.work(working) })
+	err = group.Wait()
+	end()
+	l.events.wait()
+	if err == nil {
+		klog.FromContext(ctx).Info("Stopped")
+	}
+	return err
+}
+
+func (p *process) born() (*life, error) {
+	config, err := buildConfig(p.Options, p.Name+"/"+p.Version)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kube.NewClient(config)
+	if err != nil {
+		return nil, fatal("API server: %w", err)
+	}
+	leaseClient, err := kube.NewClient(leaseConfig(config, p.Options.Election.RenewDeadline))
+	if err != nil {
+		return nil, fatal("API server: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fatal("the name of this host, which names the holder of leases: %w", err)
+	}
+	l := &life{
+		process: p, client: client, leaseClient: leaseClient, clock: clock.RealClock{}, holder: holderIdentity(host),
+		leaseNamespace: leaseNamespace(p.Options.Election.Namespace, serviceAccountNamespace),
+		health:         newHealth(), meters: newMeters(),
+	}
+	l.access = newAccess(client, l.clock, l.health, p.Manifest)
+	l.access.require(p.Rights...)
+	return l, nil
+}
+
+// work waits for the driver, and then lives one term after the other. Between two of them a lease was
+// lost, and what the caches and queues held may be what another process has changed since.
+func (l *life) work(ctx context.Context) error {
+	l.health.set(checkCaches, "not begun")
+	k, err := l.connect(ctx)
+	if err != nil {
+		return unlessEnding(ctx, err)
+	}
+	defer k.close()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.watch(ctx, k) })
+	group.Go(func() error {
+		for {
+			err := l.term(ctx, k)
+			if !errors.Is(err, errLeaseLost) || ctx.Err() != nil {
+				return unlessEnding(ctx, err)
+			}
+			klog.FromContext(ctx).Info("Standing by again")
+		}
+	})
+	return group.Wait()
+}
+
+// unlessEnding drops the errors of what was told to end; that it did is no failure.
+func unlessEnding(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errLeaseLost)) {
+		return nil
+	}
+	return err
+}
+
+// buildEnv is what the rooms of one term get.
+func (l *life) buildEnv(k *link) *Env {
+	name := k.identity.Name
+	component := l.Component
+	if strings.Contains(component, "%s") {
+		component = strings.TrimSpace(fmt.Sprintf(component, name))
+	}
+	return &Env{
+		Client: l.client, Driver: k.conn, DriverName: name, Capabilities: k.identity.Capabilities,
+		Identity: newIdentity(l.clock.Now(), name), Holder: l.holder, LeaseNamespace: l.leaseNamespace,
+		Recorder: l.events.recorder(component), Clock: l.clock, Registry: l.meters.rooms.Load(),
+		Options: l.Options, Gates: l.gates, recorder: l.events.recorder, access: l.access,
+	}
+}
+
+// events are the recorders of the process, one for each component that users see as a source.
+type events struct {
+	ctx     context.Context //nolint:containedctx // recorders are made on demand and live as long as the process
+	client  kube.Client
+	holder  string
+	clock   clock.Clock
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	known map[string]kube.Recorder
+}
+
+func (e *events) begin(ctx context.Context, client kube.Client, holder string, clk clock.Clock) {
+	e.ctx, e.client, e.holder, e.clock, e.known = ctx, client, holder, clk, map[string]kube.Recorder{}
+}
+
+func (e *events) recorder(component string) kube.Recorder {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if known := e.known[component]; known != nil {
+		return known
+	}
+	writer := kube.NewEventWriter(e.client, component, e.holder, e.clock)
+	e.known[component] = writer
+	e.running.Go(func() { writer.Run(e.ctx, eventDrain) })
+	return writer
+}
+
+func (e *events) wait() { e.running.Wait() }

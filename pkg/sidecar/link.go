@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/driver"
+)
+
+const (
+	// retryDriver is how soon a driver that gave no good answer is asked again.
+	retryDriver = time.Second
+	// lookAtDriver is how often an idle process looks whether its driver is still there.
+	lookAtDriver = time.Second
+	// remind is how often a log line says that something is still being waited for.
+	remind = 10 * time.Second
+)
+
+// link is the driver as it was met first. One that comes back with another face is another driver, and
+// what was decided for the first does not hold for it.
+type link struct {
+	conn     *driver.Conn
+	identity driver.Identity
+}
+
+// connect waits for the driver, however long that takes, and asks who it is.
+func (l *life) connect(ctx context.Context) (*link, error) {
+	address := l.Options.CSIAddress
+	if address == "" {
+		klog.FromContext(ctx).Info("Running without a driver")
+		return &link{}, nil
+	}
+	l.health.set(checkDriver, "waiting for its socket "+address)
+	options := l.meters.driver
+	options.Address, options.Timeout = address, l.Options.Timeout
+	conn, err := insist(ctx, l, "Waiting for the driver", func() (*driver.Conn, error) {
+		return driver.Connect(ctx, options)
+	})
+	if err != nil {
+		return nil, err
+	}
+	identity, err := l.identify(ctx, conn)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	klog.FromContext(ctx).Info("Driver identified", "driver", identity.Name, "version", identity.Version, "capabilities", identity.Capabilities.String())
+	for _, required := range l.Requires {
+		if !identity.Capabilities.Has(required) {
+			_ = conn.Close()
+			return nil, &lastWords{fmt.Errorf("the driver %s does not have the capability %s, without which %s has nothing to do; run it beside a driver that has", identity.Name, required, l.Name)}
+		}
+	}
+	return &link{conn, identity}, nil
+}
+
+func (l *life) identify(ctx context.Context, conn *driver.Conn) (driver.Identity, error) {
+	l.health.set(checkDriver, "waiting until it says that it is ready, and who it is")
+	identity, err := insist(ctx, l, "Waiting for the driver to identify itself", func() (driver.Identity, error) {
+		return conn.Identify(ctx)
+	})
+	if err == nil {
+		l.health.set(checkDriver, "")
+	}
+	return identity, err
+}
+
+// insist tries until it works or the context ends. A driver that is not there is a state, not an end.
+func insist[T any](ctx context.Context, l *life, what string, try func() (T, error)) (T, error) {
+	var last time.Time
+	for {
+		result, err := try()
+		if err == nil {
+			return result, nil
+		}
+		if ctx.Err() != nil {
+			return result, ctx.Err()
+		}
+		l.health.set(checkDriver, err.Error())
+		if now := l.clock.Now(); now.Sub(last) >= remind {
+			last = now
+			klog.FromContext(ctx).Error(err, what)
+		}
+		select {
+		case <-ctx.Done():
+			return result, ctx.Err()
+		case <-l.clock.After(retryDriver):
+		}
+	}
+}
+
+// close ends the connection, if there is one.
+func (k *link) close() {
+	if k.conn != nil {
+		_ = k.conn.Close()
+	}
+}
+
+// watch notices that the driver went away, waits for it, and makes sure that it is the same one.
+func (l *life) watch(ctx context.Context, k *link) error {
+	if k.conn == nil {
+		return nil
+	}
+	ticker := l.clock.NewTicker(lookAtDriver)
+	defer ticker.Stop()
+	for seen := k.conn.Losses(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+		if k.conn.IsConnected() && k.conn.Losses() == seen {
+			continue
+		}
+		if err := l.meetAgain(ctx, k); err != nil {
+			return err
+		}
+		seen = k.conn.Losses()
+	}
+}
+
+func (l *life) meetAgain(ctx context.Context, k *link) error {
+	logger := klog.FromContext(ctx)
+	l.health.set(checkDriver, "lost the connection, waiting for it")
+	logger.Error(nil, "Lost the connection to the driver: calls are tried again until it is back", "driver", k.identity.Name)
+	if k.conn.WaitConnected(ctx) != nil {
+		return nil // the process is ending
+	}
+	again, err := l.identify(ctx, k.conn)
+	if err != nil {
+		return nil // likewise: nothing else ends the wait
+	}
+	switch {
+	case again.Name != k.identity.Name:
+		return &lastWords{fmt.Errorf("the driver was %s and came back as %s: exiting to start anew for it", k.identity.Name, again.Name)}
+	case !again.Capabilities.Equal(k.identity.Capabilities):
+		return &lastWords{fmt.Errorf("the driver %s came back with other capabilities (were: %s; are: %s): exiting to start anew with them", again.Name, k.identity.Capabilities, again.Capabilities)}
+	}
+	logger.Info("The driver is back", "driver", again.Name, "version", again.Version)
+	return nil
+}

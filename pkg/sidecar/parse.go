@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // makes --logging-format=json known
+	"k8s.io/klog/v2"
+)
+
+// process is a program between its arguments and its exit code.
+type process struct {
+	Program
+	name           string
+	stdout, stderr io.Writer
+	terminationLog string
+
+	gates   *Gates
+	logging *logsapi.LoggingConfiguration
+	version bool
+	flags   *flag.FlagSet
+	groups  []group
+}
+
+// group is a FlagGroup with the names of its flags.
+type group struct {
+	title string
+	flags []*flag.Flag
+}
+
+func newProcess(program Program, stdout, stderr io.Writer) *process {
+	p := &process{
+		Program: program, name: program.Name, stdout: stdout, stderr: stderr, terminationLog: terminationLog,
+		gates: newGates(program.Gates), logging: logsapi.NewLoggingConfiguration(),
+	}
+	p.flags = flag.NewFlagSet(program.Name, flag.ContinueOnError)
+	p.flags.SetOutput(io.Discard)
+	for _, g := range p.flagGroups() {
+		p.addGroup(g)
+	}
+	return p
+}
+
+func (p *process) flagGroups() []FlagGroup {
+	all := append([]FlagGroup{}, p.Groups...)
+	all = append(all, p.Options.groups()...)
+	all = append(all, FlagGroup{"Process", p.addProcess}, FlagGroup{"Logging", p.addLogging})
+	for _, m := range p.Missing {
+		all = append(all, FlagGroup{"Not in this build yet: " + m.Feature, m.add})
+	}
+	return append(all, FlagGroup{"Retired, accepted and without effect", func(fs *flag.FlagSet) {
+		addRetired(fs, p.Retired)
+		addRetired(fs, klogFlags())
+	}})
+}
+
+// addGroup declares flags in a set of their own first, to learn which belong together.
+func (p *process) addGroup(g FlagGroup) {
+	own := flag.NewFlagSet(g.Title, flag.ContinueOnError)
+	g.Add(own)
+	declared := group{title: g.Title}
+	own.VisitAll(func(f *flag.Flag) {
+		p.flags.Var(f.Value, f.Name, f.Usage)
+		// Some values print differently once they are bound; the default is what was declared.
+		p.flags.Lookup(f.Name).DefValue = f.DefValue
+		declared.flags = append(declared.flags, p.flags.Lookup(f.Name))
+	})
+	if len(declared.flags) > 0 {
+		p.groups = append(p.groups, declared)
+	}
+}
+
+func (p *process) addProcess(fs *flag.FlagSet) {
+	fs.Var(p.gates, "feature-gates", p.gates.usage())
+	fs.Var(&maxprocs{}, "automaxprocs", "follow the CPU quota of the container, whatever the GOMAXPROCS variable says; without either the Go runtime follows the quota by itself")
+	fs.BoolVar(&p.version, "version", false, "print the version and exit")
+}
+
+// unreachable are options of the logging library behind a gate that no sidecar ever had.
+var unreachable = regexp.MustCompile(` ?Enable the LoggingAlphaOptions .*$`)
+
+func (p *process) addLogging(fs *flag.FlagSet) {
+	logsapi.AddGoFlags(p.logging, fs)
+	fs.VisitAll(func(f *flag.Flag) {
+		if text := unreachable.ReplaceAllString(f.Usage, ""); text != f.Usage {
+			f.Usage = "accepted for old manifests, and cannot be enabled"
+		}
+	})
+}
+
+// parse reads the arguments. Done means that the process has nothing more to do.
+func (p *process) parse(args []string) (done bool, err error) {
+	if len(args) == 0 {
+		return false, usage("called without even a name of its own")
+	}
+	p.name = filepath.Base(args[0])
+	for name, value := range p.Presets[p.name] {
+		if err := p.flags.Set(name, value); err != nil {
+			return false, usage("preset --%s=%s: %w", name, value, err)
+		}
+	}
+	if err := p.flags.Parse(args[1:]); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return true, p.help(p.stdout)
+		}
+		return false, p.explain(err)
+	}
+	if rest := p.flags.Args(); len(rest) > 0 {
+		return false, usage("argument %q: only flags are taken, and the value of a switch needs an equals sign, as in --leader-election=true", rest[0])
+	}
+	return p.begin()
+}
+
+// begin checks in the order in which the sidecars of old did, since each failure has its exit code.
+func (p *process) begin() (done bool, err error) {
+	if err := logsapi.ValidateAndApply(p.logging, nil); err != nil {
+		return false, fmt.Errorf("logging flags: %w", err)
+	}
+	warnings, err := p.gates.apply()
+	if err != nil {
+		return false, err
+	}
+	if p.version {
+		_, err := fmt.Fprintf(p.stdout, "%s %s\n", p.name, p.Version)
+		return true, err
+	}
+	logger := klog.Background()
+	logger.Info("Starting", "program", p.Name, "version", p.Version)
+	for _, w := range warnings {
+		logger.Info("Warning: " + w)
+	}
+	warnRetired(logger, p.flags, append(klogFlags(), p.Retired...))
+	for _, m := range p.Missing {
+		if err := m.check(p.flags); err != nil {
+			return false, err
+		}
+	}
+	if err := p.Options.check(p.DriverOptional); err != nil {
+		return false, err
+	}
+	if p.Validate != nil {
+		return false, p.Validate()
+	}
+	return false, nil
+}
+
+var (
+	undefined = regexp.MustCompile(`^flag provided but not defined: -+(.*)$`)
+	needsArg  = regexp.MustCompile(`^flag needs an argument: -+(.*)$`)
+	badValue  = regexp.MustCompile(`^invalid (?:boolean )?value "(.*)" for (?:flag )?-+([^:]*): (.*)$`)
+)
+
+// explain says what the flag package found in one line that also says what to write. Its errors have no
+// types, so the texts are all there is; one that is not known goes out as it is.
+func (p *process) explain(err error) error {
+	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	if m := undefined.FindStringSubmatch(text); m != nil {
+		return usage("--%s: there is no such flag; --help lists them all", m[1])
+	}
+	if m := needsArg.FindStringSubmatch(text); m != nil {
+		return usage("--%s: needs a value; %s", m[1], p.wants(m[1]))
+	}
+	if m := badValue.FindStringSubmatch(text); m != nil {
+		if m[3] == "parse error" || m[3] == "value out of range" {
+			return usage("--%s=%s: %s", m[2], m[1], p.wants(m[2]))
+		}
+		return usage("--%s=%s: %s", m[2], m[1], m[3])
+	}
+	return usage("%s; --help lists all flags", text)
+}
+
+// wants says what the values of a flag look like.
+func (p *process) wants(name string) string {
+	f := p.flags.Lookup(name)
+	if f == nil {
+		return "see --help"
+	}
+	kind := typeOf(f)
+	example := map[string]string{
+		"int": "use a whole number", "uint": "use a whole number from 0 up", "float": "use a number",
+		"duration": "use a duration such as 90s or 5m", "bool": "use true or false",
+	}[kind]
+	if example == "" {
+		return "see --help"
+	}
+	if f.DefValue != "" {
+		example += "; the default is " + f.DefValue
+	}
+	return example
+}
+
+// typeOf names the type of a flag's value.
+func typeOf(f *flag.Flag) string {
+	getter, ok := f.Value.(flag.Getter)
+	if !ok {
+		if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
+			return "bool"
+		}
+		return "string"
+	}
+	switch getter.Get().(type) {
+	case bool:
+		return "bool"
+	case int, int64:
+		return "int"
+	case uint, uint64:
+		return "uint"
+	case float64:
+		return "float"
+	case time.Duration:
+		return "duration"
+	}
+	return "string"
+}
+
+// maxprocs is the flag that sets GOMAXPROCS from the CPU quota.
+type maxprocs struct{ before int }
+
+// String implements flag.Value.
+func (m *maxprocs) String() string { return strconv.FormatBool(m != nil && m.before > 0) }
+
+// IsBoolFlag lets the flag stand without a value.
+func (m *maxprocs) IsBoolFlag() bool { return true }
+
+// Set implements flag.Value.
+func (m *maxprocs) Set(text string) error {
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return errors.New("use true or false")
+	}
+	switch {
+	case on && m.before == 0:
+		m.before = runtime.GOMAXPROCS(0)
+		runtime.SetDefaultGOMAXPROCS()
+	case !on && m.before > 0:
+		runtime.GOMAXPROCS(m.before)
+		m.before = 0
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sidecar owns the life of a process: flags, clients, the connection to the driver, caches,
+// HTTP, leader election, signals and exit codes. Both programs are a Program value handed to Main.
+//
+// It must not know any room: what runs under its roof arrives as Runnables, and it decides nothing about
+// storage.
+//
+// It stands around every walk: before it, until the caches that a room reads from are filled and its
+// lease is held; and after it, when the keys in hand are finished before the lease is given back.
+package sidecar
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/capability"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+)
+
+// Program is everything that one of the programs is, apart from how any process lives.
+type Program struct {
+	// Name is the program's own, and Version what the linker stamped.
+	Name, Version string
+	// Component is the source of its events; "%s" in it stands for the driver's name.
+	Component string
+	// Manifest is the file that grants its rights, for the messages that say one is missing.
+	Manifest string
+
+	// Options are the flags that both programs have, with this program's defaults.
+	Options *Options
+	// Groups are the flags of the rooms, in the order of the help text.
+	Groups []FlagGroup
+	// Missing are features, known by their flags, that this build does not have.
+	Missing []Missing
+	// Retired are flags of older sidecars that manifests still carry.
+	Retired []Flag
+	// Gates are the feature gates.
+	Gates []Gate
+	// Presets are flag values for the program when it is called by another name.
+	Presets map[string]map[string]string
+	// Validate refuses values of the rooms' flags; it runs after parsing.
+	Validate func() error
+	// DriverOptional tells, after parsing, whether an empty --csi-address means to run without a driver.
+	DriverOptional func() bool
+
+	// Lease names the lease of the runnables that name none.
+	Lease func(driver string) string
+	// Requires are capabilities without which the program has nothing to do.
+	Requires []capability.Controller
+	// Rights are what the rooms do with the API beyond the watches, which declare themselves.
+	Rights []Right
+	// Setup builds what runs. It is called again, with a new Env, when a lost lease made an end of what ran.
+	Setup func(*Env) ([]Runnable, error)
+}
+
+// FlagGroup is one heading of the help text and the flags below it.
+type FlagGroup struct {
+	Title string
+	Add   func(*flag.FlagSet)
+}
+
+// Runnable is something that works while the process leads.
+type Runnable struct {
+	Name string
+	// Lease is the lease to hold meanwhile; empty means the program's own.
+	Lease string
+	// Needs are the caches to be filled before. Nil means all that Setup asked for.
+	Needs []kube.Runner
+	// Optional work begins whenever its caches are there, and holds up nobody until then.
+	Optional bool
+	// Run works until the context ends, and finishes what it has in hand.
+	Run func(ctx context.Context) error
+}
+
+// Main is a program's whole life, from its arguments (with its own name first) to its exit code. The end
+// of the context counts as a SIGTERM.
+func Main(ctx context.Context, program Program, args []string, stdout, stderr io.Writer) int {
+	p := newProcess(program, stdout, stderr)
+	done, err := p.parse(args)
+	if err != nil || done {
+		return p.exit(err)
+	}
+	return p.exit(p.live(ctx))
+}
+
+// live runs until the work ends by itself or is told to end. Who sends the signal twice means it: then
+// nothing is waited for.
+func (p *process) live(ctx context.Context) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	defer signal.Stop(signals)
+	return p.until(ctx, signals)
+}
+
+func (p *process) until(ctx context.Context, signals <-chan os.Signal) error {
+	logger := klog.FromContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	result := make(chan error, 1)
+	go func() { result <- p.run(ctx) }()
+	for asked := false; ; asked = true {
+		select {
+		case err := <-result:
+			return err
+		case s := <-signals:
+			if asked {
+				return fmt.Errorf("second %v: exiting without waiting for work in hand", s)
+			}
+			logger.Info("Stopping: no new work is begun, what is in hand is finished, then the lease is released", "signal", s.String())
+			stop()
+		}
+	}
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+)
+
+// lookAtCaches is how often those who wait for a cache look at it.
+const lookAtCaches = 50 * time.Millisecond
+
+// term builds the rooms and their caches, warms the caches, and lets the rooms work while their leases
+// are held. It ends with the context, with the first error, or with the first lease that is lost.
+func (l *life) term(ctx context.Context, k *link) error {
+	l.meters.rooms.Store(prometheus.NewRegistry())
+	env := l.buildEnv(k)
+	runnables, err := l.Setup(env)
+	if err != nil {
+		return fmt.Errorf("setting up: %w", err)
+	}
+	// The caches outlive the rooms, which read from them to the last.
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+	for _, w := range env.informers {
+		watches.Go(func() { l.keepWatch(watching, w) })
+	}
+
+	group, working := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		l.explain(working, env, runnables)
+		<-working.Done() // work that ends early is no reason to end the process
+		return nil
+	})
+	for lease, members := range byLease(runnables, l.leaseName(k)) {
+		if l.Options.Election.Enabled {
+			c, informer := l.campaign(lease)
+			watches.Go(func() { l.keepWatch(watching, informer) })
+			group.Go(func() error { return l.underLease(working, env, members, c.lead) })
+			continue
+		}
+		group.Go(func() error { return l.underLease(working, env, members, alone) })
+	}
+	return group.Wait()
+}
+
+// alone is leading without an election.
+func alone(ctx context.Context, work func(context.Context) error) error { return work(ctx) }
+
+func (l *life) leaseName(k *link) string {
+	if l.Lease == nil {
+		return l.Name
+	}
+	return l.Lease(k.identity.Name)
+}
+
+func byLease(runnables []Runnable, own string) map[string][]Runnable {
+	sorted := map[string][]Runnable{}
+	for _, r := range runnables {
+		lease := r.Lease
+		if lease == "" {
+			lease = own
+		}
+		sorted[lease] = append(sorted[lease], r)
+	}
+	return sorted
+}
+
+func (l *life) campaign(name string) (*campaign, *kube.Informer[*coordinationv1.Lease]) {
+	lock := &leaseLock{
+		client: l.leaseClient, key: kube.Key{Namespace: l.leaseNamespace, Name: name}, identity: l.holder,
+		labels: l.Options.Election.Labels, recorder: l.events.recorder(name + "/" + l.holder),
+	}
+	l.access.require(Right{"coordination.k8s.io", "leases", "get create patch", l.leaseNamespace, "leader election"})
+	informer, released := watchLease(lock)
+	return &campaign{election: l.Options.Election, lock: lock, watchdog: l.health.lease(name), released: released}, informer
+}
+
+// keepWatch runs an informer as soon as the process has the right to. Without, it would only ask again
+// and again for what is refused.
+func (l *life) keepWatch(ctx context.Context, w watched) {
+	r := w.Resource()
+	right := Right{Group: r.Group, Resource: r.Plural, Verbs: "list watch", Why: "keeping a cache of them"}
+	if _, isLease := w.(*kube.Informer[*coordinationv1.Lease]); isLease {
+		right.Namespace, right.Why = l.leaseNamespace, "taking over at once when a leader leaves"
+	}
+	if l.access.await(ctx, right) == nil {
+		w.Run(ctx)
+	}
+}
+
+// underLease waits for the caches of the work that counts, then leads. Who could not work anyway must
+// not keep others from it by holding the lease.
+func (l *life) underLease(ctx context.Context, env *Env, members []Runnable, lead func(context.Context, func(context.Context) error) error) error {
+	for _, r := range members {
+		if !r.Optional && !l.awaitCaches(ctx, env.needs(r)) {
+			return nil
+		}
+	}
+	return lead(ctx, func(ctx context.Context) error {
+		group, working := errgroup.WithContext(ctx)
+		for _, r := range members {
+			group.Go(func() error { return l.runOne(working, env, r) })
+		}
+		return group.Wait()
+	})
+}
+
+func (l *life) runOne(ctx context.Context, env *Env, r Runnable) error {
+	if !l.awaitCaches(ctx, env.needs(r)) {
+		return nil
+	}
+	klog.FromContext(ctx).V(2).Info("Working", "what", r.Name)
+	if err := unlessEnding(ctx, r.Run(ctx)); err != nil {
+		return fmt.Errorf("%s: %w", r.Name, err)
+	}
+	return nil
+}
+
+// awaitCaches returns false when the context ended first.
+func (l *life) awaitCaches(ctx context.Context, needs []kube.Runner) bool {
+	for slices.ContainsFunc(needs, func(n kube.Runner) bool { return !n.HasSynced() }) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-l.clock.After(lookAtCaches):
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// explain says which caches are not filled and why, in the logs every ten seconds and at /readyz all the
+// time, until all are.
+func (l *life) explain(ctx context.Context, env *Env, runnables []Runnable) {
+	var needed []kube.Runner
+	for _, r := range runnables {
+		if !r.Optional {
+			needed = append(needed, env.needs(r)...)
+		}
+	}
+	next := l.clock.Now().Add(remind)
+	for {
+		hindrance, rest := l.unfilled(env, needed)
+		l.health.set(checkCaches, hindrance)
+		l.health.note(noteWaiting, rest)
+		if hindrance == "" && rest == "" {
+			klog.FromContext(ctx).V(2).Info("Caches are filled")
+			return
+		}
+		if now := l.clock.Now(); !now.Before(next) {
+			next = now.Add(remind)
+			klog.FromContext(ctx).Error(nil, "Still waiting", "for", strings.Trim(hindrance+"; "+rest, "; "))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.clock.After(lookAtCaches):
+		}
+	}
+}
+
+// unfilled tells what hinders the work, and what only part of it waits for.
+func (l *life) unfilled(env *Env, needed []kube.Runner) (hindrance, rest string) {
+	var needs, others []string
+	for _, w := range env.informers {
+		switch {
+		case w.HasSynced():
+		case slices.Contains(needed, kube.Runner(w)):
+			needs = append(needs, w.Explain())
+		default:
+			others = append(others, w.Explain())
+		}
+	}
+	return strings.Join(needs, "; "), strings.Join(others, "; ")
+}
