@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,6 +61,8 @@ type EventWriter struct {
 
 	mu   sync.Mutex
 	last map[eventKey]told
+	// stamp makes event names differ even when the clock does not.
+	stamp int64
 }
 
 // NewEventWriter makes a recorder; component is what users see as the source of the events, instance
@@ -92,11 +95,14 @@ func (w *EventWriter) record(obj Object, kind, reason, message string) {
 	}
 }
 
+// shorten makes a message that the API takes: drivers say what they like, at any length.
 func shorten(message string) string {
+	message = strings.ToValidUTF8(message, "?")
 	if len(message) <= maxEventMessage {
 		return message
 	}
-	return message[:maxEventMessage-3] + "..."
+	// Cutting may split the last character.
+	return strings.ToValidUTF8(message[:maxEventMessage-3], "") + "..."
 }
 
 func (w *EventWriter) isNew(key eventKey, message string) bool {
@@ -113,6 +119,13 @@ func (w *EventWriter) isNew(key eventKey, message string) bool {
 	return true
 }
 
+func (w *EventWriter) nextStamp(now time.Time) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stamp = max(w.stamp+1, now.UnixNano())
+	return w.stamp
+}
+
 func (w *EventWriter) build(obj Object, kind, reason, message string) *corev1.Event {
 	now := w.clock.Now()
 	namespace := obj.GetNamespace()
@@ -127,7 +140,7 @@ func (w *EventWriter) build(obj Object, kind, reason, message string) *corev1.Ev
 	}
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: fmt.Sprintf("%.230s.%x", obj.GetName(), now.UnixNano()),
+			Namespace: namespace, Name: fmt.Sprintf("%.230s.%x", obj.GetName(), w.nextStamp(now)),
 		},
 		InvolvedObject: reference,
 		Type:           kind, Reason: reason, Message: message,
@@ -137,19 +150,30 @@ func (w *EventWriter) build(obj Object, kind, reason, message string) *corev1.Ev
 	}
 }
 
-// Run writes events until the context ends, then those still waiting as long as drain allows.
+// Run writes events until the context ends, then the one in hand and those still waiting as long as
+// drain allows.
 func (w *EventWriter) Run(ctx context.Context, drain time.Duration) {
 	for {
 		select {
 		case event := <-w.queue:
-			w.write(ctx, event)
+			if w.write(ctx, event) || ctx.Err() == nil {
+				continue
+			}
+			w.finish(ctx, drain, event)
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-			defer cancel()
-			w.flush(last)
-			return
+			w.finish(ctx, drain)
 		}
+		return
 	}
+}
+
+func (w *EventWriter) finish(ctx context.Context, drain time.Duration, inHand ...*corev1.Event) {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	for _, event := range inHand {
+		w.write(last, event)
+	}
+	w.flush(last)
 }
 
 func (w *EventWriter) flush(ctx context.Context) {
@@ -163,13 +187,14 @@ func (w *EventWriter) flush(ctx context.Context) {
 	}
 }
 
-func (w *EventWriter) write(ctx context.Context, event *corev1.Event) {
+// write tells whether the event needs no further try.
+func (w *EventWriter) write(ctx context.Context, event *corev1.Event) bool {
 	var err error
 	for try := range eventTries {
 		if _, err = Create(ctx, w.client, event); err == nil || apierrors.IsAlreadyExists(err) {
-			return
+			return true
 		}
-		if refused(err) || ctx.Err() != nil {
+		if refused(err) || ctx.Err() != nil || try == eventTries-1 {
 			break
 		}
 		select {
@@ -178,6 +203,7 @@ func (w *EventWriter) write(ctx context.Context, event *corev1.Event) {
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("event not written", "reason", event.Reason, "object", event.InvolvedObject.Name, "err", err)
+	return false
 }
 
 // refused tells the answers that do not change with trying: no right, a namespace that is going, a

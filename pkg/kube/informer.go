@@ -95,10 +95,10 @@ func (i *Informer[T]) prepare(trim func(T)) {
 	})
 	i.OnChange(func(change Change[T]) {
 		if change.Deleted {
-			i.Forget(KeyOf(change.Old))
+			i.Gone(change.Old)
 			return
 		}
-		i.forgetOlder(change.New)
+		i.Seen(change.New)
 	})
 }
 

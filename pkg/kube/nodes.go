@@ -17,8 +17,10 @@ type NodeIndex interface {
 	RemoveNode(name string)
 	// SetDriverKeys tells the topology keys that the driver has registered on a node.
 	SetDriverKeys(node string, keys []string)
-	// RemoveDriver tells that the driver is not registered on a node.
+	// RemoveDriver tells that the driver is not registered on a node that has a CSINode.
 	RemoveDriver(node string)
+	// RemoveCSINode tells that nothing is known of the drivers on a node any more.
+	RemoveCSINode(node string)
 }
 
 // FeedNodes keeps an index true to the Nodes and CSINodes of the cluster. Only labels and the driver's
@@ -34,7 +36,7 @@ func FeedNodes(index NodeIndex, driverName string, nodes *Informer[*corev1.Node]
 	csiNodes.OnChange(func(change Change[*storagev1.CSINode]) {
 		node := change.Object()
 		if change.Deleted {
-			index.RemoveDriver(node.Name)
+			index.RemoveCSINode(node.Name)
 			return
 		}
 		for _, driver := range node.Spec.Drivers {

@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -57,9 +58,25 @@ func patch[T Object](ctx context.Context, c Client, obj T, by change[T]) (T, err
 	stored := r.newObject().(T)
 	body := PatchBody{Type: types.MergePatchType, Data: data, Subresource: by.subresource}
 	if err := c.Patch(ctx, r, KeyOf(obj), body, stored); err != nil {
-		return obj, err
+		return obj, replaced(r, obj, err)
 	}
 	return stored, nil
+}
+
+// replaced turns the answer "metadata.uid is immutable" into the Conflict that it is: the object was
+// deleted and a namesake stands in its place. The server checks the resource version first, so only
+// patches without one get that answer.
+func replaced(r Resource, obj metav1.Object, err error) error {
+	var state apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &state) || state.Status().Details == nil {
+		return err
+	}
+	for _, cause := range state.Status().Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return apierrors.NewConflict(r.GroupResource(), obj.GetName(), err)
+		}
+	}
+	return err
 }
 
 // difference is the merge patch from one object to another, nil when they are alike.
@@ -95,8 +112,8 @@ func difference(from, to Object, locked bool) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// IsGone tells that the object of a write does not exist any more: the name is free, or taken by
-// another object with another UID.
+// IsGone tells that the object of a write does not exist any more. Where a namesake has taken its place
+// the answer is a Conflict instead, and the next try sees the namesake.
 func IsGone(err error) bool { return apierrors.IsNotFound(err) }
 
 // IsConflict tells that the object has changed since it was read; the next try reads it anew. Users

@@ -20,6 +20,9 @@ type Store[T Object] struct {
 
 	mu      sync.Mutex
 	assumed map[Key]T
+	// seen is the newest version that the watch has shown of any object of the kind. Versions grow across
+	// objects, so an own write that is not newer is in the cache by now, or gone again.
+	seen string
 }
 
 // Index computes the values under which an object can be found.
@@ -58,16 +61,17 @@ func (s *Store[T]) Lookup(key Key) (T, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own, assumed := s.assumed[key]
-	switch {
-	case !assumed && ok:
-		return cached, true
-	case !assumed:
-		return none, false
-	case ok && !isNewer(own, cached):
+	if assumed && (!s.isAhead(own) || ok && !isNewer(own, cached)) {
 		delete(s.assumed, key)
+		assumed = false
+	}
+	switch {
+	case assumed:
+		return own, true
+	case ok:
 		return cached, true
 	}
-	return own, true
+	return none, false
 }
 
 // ByIndex lists the objects under a value of an index, as the watch has seen them.
@@ -97,7 +101,8 @@ func (s *Store[T]) current(found []any) []T {
 	return objects
 }
 
-// Assume remembers the result of a write of ours until the watch shows it or something newer.
+// Assume remembers the result of a write of ours until the watch shows it or something newer. A result
+// that the watch has overtaken already is not remembered: the object may be gone since.
 func (s *Store[T]) Assume(written T) {
 	key := KeyOf(written)
 	if cached, ok := s.Lookup(key); ok && !isNewer(written, cached) {
@@ -105,34 +110,63 @@ func (s *Store[T]) Assume(written T) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.assumed[key] = written
+	if s.isAhead(written) {
+		s.assumed[key] = written
+	}
 }
 
-// Forget drops what Assume remembers of a key: the object is gone.
+// Seen tells the store that the watch has shown an object, after the cache has taken it in.
+func (s *Store[T]) Seen(shown T) {
+	key := KeyOf(shown)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isAhead(shown) {
+		s.seen = shown.GetResourceVersion()
+	}
+	if own, ok := s.assumed[key]; ok && !isNewer(own, shown) {
+		delete(s.assumed, key)
+	}
+}
+
+// Gone tells the store that the watch has shown the end of an object.
+func (s *Store[T]) Gone(last T) {
+	s.Seen(last)
+	key := KeyOf(last)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// A namesake that we made since stays. An end that the watch missed and a list found comes with an
+	// old version, so the UID decides.
+	if own, ok := s.assumed[key]; ok && own.GetUID() == last.GetUID() {
+		delete(s.assumed, key)
+	}
+}
+
+// Forget drops what Assume remembers of a key: the server says that the object is gone.
 func (s *Store[T]) Forget(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.assumed, key)
 }
 
-// forgetAll drops all memory; the cache has been rebuilt from a list.
-func (s *Store[T]) forgetOlder(seen T) {
-	key := KeyOf(seen)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if own, ok := s.assumed[key]; ok && !isNewer(own, seen) {
-		delete(s.assumed, key)
-	}
+// isAhead tells whether an object is newer than all that the watch has shown. Nothing shown yet means
+// that it may be.
+func (s *Store[T]) isAhead(obj T) bool {
+	return s.seen == "" || compare(obj.GetResourceVersion(), s.seen) > 0
 }
 
 // Indexer is the cache underneath, for whoever fills it.
 func (s *Store[T]) Indexer() cache.Indexer { return s.indexer }
 
-// isNewer compares resource versions, which are integers that grow within a resource (KEP-5504). What
+func isNewer(a, b Object) bool { return compare(a.GetResourceVersion(), b.GetResourceVersion()) > 0 }
+
+// compare orders resource versions, which are integers that grow within a resource (KEP-5504). What
 // cannot be compared does not count as newer: the watch is right.
-func isNewer(a, b Object) bool {
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
-	return err == nil && order > 0
+func compare(a, b string) int {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	if err != nil {
+		return 0
+	}
+	return order
 }
 
 func keyString(key Key) string {

@@ -67,13 +67,22 @@ func follow[T kube.Object](s *Stores, indexes map[string]kube.Index[T]) *kube.St
 	// A store's indexer fails only when its key function does, which never happens for API objects.
 	s.apply[kube.ResourceOf[T]().Plural] = func(change Change) {
 		if change.New == nil {
-			_ = store.Indexer().Delete(change.Old)
-			store.Forget(kube.KeyOf(change.Old))
+			forget(store, change.Old)
 			return
 		}
 		_ = store.Indexer().Update(change.New)
+		if shown, ok := change.New.(T); ok {
+			store.Seen(shown)
+		}
 	}
 	return store
+}
+
+func forget[T kube.Object](store *kube.Store[T], last kube.Object) {
+	_ = store.Indexer().Delete(last)
+	if shown, ok := last.(T); ok {
+		store.Gone(shown)
+	}
 }
 
 func (s *Stores) receive(change Change) {

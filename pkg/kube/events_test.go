@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/test/kit"
+)
+
+// startWriter runs a writer; the result ends it and waits until it has finished.
+func startWriter(t *testing.T, h *kit.Harness) (*kube.EventWriter, func()) {
+	t.Helper()
+	writer := kube.NewEventWriter(h.API, "tandem", "tandem-0", h.Clock)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); writer.Run(ctx, time.Minute) }()
+	stop := func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return writer, stop
+}
+
+func events(h *kit.Harness) []*corev1.Event { return kit.All[*corev1.Event](h.API) }
+
+func awaitEvents(t *testing.T, h *kit.Harness, n int) {
+	t.Helper()
+	await(t, "events", func() bool { return len(events(h)) >= n })
+}
+
+func TestEventSaysWhatHappenedToWhat(t *testing.T) {
+	h := kit.New(t)
+	writer, stop := startWriter(t, h)
+	claim := stored(t, h, kit.Claim("data"))
+	writer.Warning(claim, "ProvisioningFailed", "no room")
+	writer.Normal(kit.NamedContent("c"), "SnapshotReady", "ready")
+	stop()
+	all := events(h)
+	if len(all) != 2 {
+		t.Fatalf("%d events", len(all))
+	}
+	content, data := all[0], all[1]
+	if data.Namespace != claim.Namespace || data.Type != "Warning" || data.Reason != "ProvisioningFailed" || data.Message != "no room" ||
+		data.InvolvedObject.Kind != "PersistentVolumeClaim" || data.InvolvedObject.APIVersion != "v1" || data.InvolvedObject.UID != claim.UID ||
+		data.InvolvedObject.Name != "data" || data.InvolvedObject.Namespace != claim.Namespace {
+		t.Errorf("claim: %+v", data)
+	}
+	if data.Source.Component != "tandem" || data.ReportingInstance != "tandem-0" || data.Count != 1 || !data.LastTimestamp.Time.Equal(kit.Start) {
+		t.Errorf("source: %+v", data)
+	}
+	// Cluster-scoped objects have no namespace; the API takes their events in "default" only.
+	if content.Namespace != "default" || content.InvolvedObject.Namespace != "" ||
+		content.InvolvedObject.APIVersion != "snapshot.storage.k8s.io/v1" || content.InvolvedObject.Kind != "VolumeSnapshotContent" {
+		t.Errorf("content: %+v", content)
+	}
+}
+
+func TestEventIsToldOnce(t *testing.T) {
+	h := kit.New(t)
+	writer, stop := startWriter(t, h)
+	claim, other := kit.Claim("data"), kit.Claim("other")
+	for range 3 {
+		writer.Warning(claim, "Failed", "no room")
+	}
+	writer.Warning(other, "Failed", "no room")   // another object
+	writer.Warning(claim, "Waiting", "no room")  // another reason
+	writer.Warning(claim, "Failed", "still not") // another cause
+	h.Clock.Step(30 * time.Minute)
+	writer.Warning(claim, "Failed", "still not")
+	h.Clock.Step(31 * time.Minute)
+	writer.Warning(claim, "Failed", "still not") // the server has dropped the first by now
+	stop()
+	if got := events(h); len(got) != 5 {
+		t.Errorf("%d events, want 5", len(got))
+	}
+}
+
+func TestEventMessageIsAlwaysTaken(t *testing.T) {
+	h := kit.New(t)
+	writer, stop := startWriter(t, h)
+	writer.Normal(kit.Claim("long"), "R", strings.Repeat("x", 1020)+"äöü")
+	writer.Normal(kit.Claim("broken"), "R", "bad \xff byte")
+	stop()
+	for _, e := range events(h) {
+		if len(e.Message) > 1024 || !utf8.ValidString(e.Message) || strings.ContainsRune(e.Message, utf8.RuneError) {
+			t.Errorf("message of %d bytes: %q", len(e.Message), e.Message)
+		}
+	}
+	name := strings.Repeat("n", 253)
+	writer.Normal(kit.Claim(name), "R", "a long name")
+}
+
+func TestEventIsTriedAgain(t *testing.T) {
+	h := kit.New(t)
+	h.API.Fail("create", "events", apierrors.NewServiceUnavailable("later"), 2)
+	writer, _ := startWriter(t, h)
+	writer.Normal(kit.Claim("data"), "R", "m")
+	for range 2 {
+		await(t, "a wait before the next try", h.Clock.HasWaiters)
+		h.Clock.Step(3 * time.Second)
+	}
+	awaitEvents(t, h, 1)
+}
+
+func TestEventWhoseAnswerWasLostIsNotTwofold(t *testing.T) {
+	h := kit.New(t)
+	h.API.Lose("create", "events", errors.New("connection reset"), 1)
+	writer, stop := startWriter(t, h)
+	writer.Normal(kit.Claim("data"), "R", "m")
+	await(t, "a wait before the next try", h.Clock.HasWaiters)
+	h.Clock.Step(3 * time.Second)
+	writer.Normal(kit.Claim("data"), "R", "next")
+	awaitEvents(t, h, 2)
+	stop()
+	if got := events(h); len(got) != 2 {
+		t.Errorf("%d events, want 2", len(got))
+	}
+}
+
+func TestEventThatIsRefusedHoldsUpNothing(t *testing.T) {
+	h := kit.New(t)
+	h.API.Fail("create", "events", apierrors.NewForbidden(kube.ResourceOf[*corev1.Event]().GroupResource(), "", errors.New("no")), 1)
+	writer, stop := startWriter(t, h)
+	writer.Normal(kit.Claim("data"), "R", "refused")
+	writer.Normal(kit.Claim("data"), "R", "taken")
+	awaitEvents(t, h, 1)
+	stop()
+	if got := events(h); len(got) != 1 || got[0].Message != "taken" {
+		t.Errorf("events %v", got)
+	}
+}
+
+// Nobody takes the events here: recording must go on all the same.
+func TestRecordingNeverBlocks(t *testing.T) {
+	h := kit.New(t)
+	writer := kube.NewEventWriter(h.API, "tandem", "tandem-0", h.Clock)
+	for i := range 10000 {
+		writer.Normal(kit.Claim("data"), "R", strings.Repeat("x", i%50)+"!")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	writer.Run(ctx, time.Minute)
+	got := events(h)
+	names := map[string]bool{}
+	for _, e := range got {
+		names[e.Name] = true
+	}
+	if len(got) == 0 || len(got) == 10000 || len(names) != len(got) {
+		t.Errorf("%d events under %d names", len(got), len(names))
+	}
+}
