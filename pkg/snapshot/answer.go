@@ -45,7 +45,7 @@ type After struct {
 func AfterCreate(in ContentInput, answer Answer, err error) After {
 	if err == nil {
 		after := afterAnswer(in, answer)
-		after.Attempt.Tried, after.Attempt.Unsure = Settled, 0
+		after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.Deleted = Settled, 0, false
 		return after
 	}
 	handle := *in.Content.Spec.Source.VolumeHandle

@@ -22,7 +22,7 @@ func NextContentStep(in ContentInput) ContentStep {
 	case in.Class != nil && in.Class.Driver != in.Options.Driver:
 		return Ignore{"its class is of another driver"}
 	case (source.VolumeHandle == nil) == (source.SnapshotHandle == nil):
-		return Ignore{"needs exactly one of volumeHandle and snapshotHandle"}
+		return Tell{Told{true, wellknown.ReasonContentValidationError, "Exactly one of VolumeHandle and SnapshotHandle should be specified"}}
 	}
 	if c.DeletionTimestamp != nil {
 		if step := nextLeaving(in); step != nil {
@@ -125,7 +125,7 @@ func isDynamicMember(in ContentInput) bool {
 
 // isOpen tells that a snapshot may exist at the driver, or may come to exist, that no handle is known of.
 func isOpen(in ContentInput) bool {
-	if in.Content.Spec.Source.VolumeHandle == nil || handleOf(in.Content) != "" || isDynamicMember(in) {
+	if in.Content.Spec.Source.VolumeHandle == nil || handleOf(in.Content) != "" || isDynamicMember(in) || in.Attempt.Deleted {
 		return false
 	}
 	switch in.Attempt.Tried {

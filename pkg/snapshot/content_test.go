@@ -57,6 +57,7 @@ func TestSnapshotIsTaken(t *testing.T) {
 		`failed to get input parameters to create snapshot for content snapcontent-u1: "volumesnapshotclass.snapshot.storage.k8s.io \"snapc\" not found"`)
 	badKey := `failed to get input parameters to create snapshot for content snapcontent-u1: "failed to remove CSI Parameters of prefixed keys: ` +
 		`found unknown parameter key \"csi.storage.k8s.io/typo\" with reserved namespace csi.storage.k8s.io/"`
+	invalid := Tell{Told{true, wellknown.ReasonContentValidationError, "Exactly one of VolumeHandle and SnapshotHandle should be specified"}}
 	checkContents(t, []contentRow{
 		{"S1 as our binder made it", con(), Create{Request: request()}},
 		{"S55 I1 made by another binder: the mark first, and the parameters on record", con(unmarked, unrecorded),
@@ -74,8 +75,8 @@ func TestSnapshotIsTaken(t *testing.T) {
 			Record{Failure: noClass.Failure}},
 		{"S51 another driver", con(func(i *ContentInput) { i.Content.Spec.Driver = "other" }), Ignore{}},
 		{"S51 class of another driver", con(func(i *ContentInput) { i.Class = class("snapc", "other") }), Ignore{}},
-		{"S36 no source", con(func(i *ContentInput) { i.Content.Spec.Source = snapv1.VolumeSnapshotContentSource{} }), Ignore{}},
-		{"S36 two sources", con(func(i *ContentInput) { i.Content.Spec.Source.SnapshotHandle = ptr("x") }), Ignore{}},
+		{"S36 no source", con(func(i *ContentInput) { i.Content.Spec.Source = snapv1.VolumeSnapshotContentSource{} }), invalid},
+		{"S36 two sources", con(func(i *ContentInput) { i.Content.Spec.Source.SnapshotHandle = ptr("x") }), invalid},
 		{"no UID, no name at the driver", con(neverUID), Ignore{}},
 		{"member of a group", con(func(i *ContentInput) { i.GroupHandle = "g" }), Ignore{}},
 	})
@@ -118,6 +119,10 @@ func TestContentThatIsLeaving(t *testing.T) {
 		{"S68 with its secret", con(finished, terminating, live, secretNamed("s", "n")), Delete{Handle: "s-1", Secret: secret}},
 		{"S68 then it goes", con(finished, terminating, live, done), ReleaseContent{}},
 		{"S74 held by others: no second deletion", con(finished, terminating, live, done, foreign), ClearStatus{}},
+		{"S74 the mark before the handle", con(finished, terminating, live, done, foreign, func(i *ContentInput) {
+			i.Content.Annotations[wellknown.AnnBeingCreated] = "yes"
+		}), DropMark{}},
+		{"S74 what was deleted is not made again", con(terminating, live, done, tried(Open)), ReleaseContent{}},
 		{"S74 cleared", con(terminating, unmarked, foreign), ReleaseContent{}},
 		{"S74 nothing left of ours", con(terminating, unmarked, func(i *ContentInput) { i.Content.Finalizers = []string{"x/y"} }), Ignore{}},
 		{"S72 backoff", con(finished, terminating, live, waiting), Wait{After: 4 * time.Second}},

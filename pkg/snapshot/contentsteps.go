@@ -171,6 +171,7 @@ type (
 )
 
 func (Ignore) contentStep()         {}
+func (Tell) contentStep()           {}
 func (Wait) contentStep()           {}
 func (Mark) contentStep()           {}
 func (Create) contentStep()         {}

@@ -102,8 +102,7 @@ func nextContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) SnapshotSt
 }
 
 func rejectCreation(in SnapshotInput, err error) SnapshotStep {
-	return reject(in, wellknown.ReasonSnapshotContentCreationFailed,
-		fmt.Sprintf("Failed to create snapshot content with error %s", err))
+	return RejectCreation(in, err)
 }
 
 // rejectInput words the errors about what the content is to be made of.
@@ -200,4 +199,14 @@ func annotationsOf(secret *corev1.SecretReference) map[string]string {
 		wellknown.AnnSnapshotDeletionSecretName:      secret.Name,
 		wellknown.AnnSnapshotDeletionSecretNamespace: secret.Namespace,
 	}
+}
+
+// RejectCreation shows that the API server refused the content.
+func RejectCreation(in SnapshotInput, err error) Reject {
+	return reject(in, wellknown.ReasonSnapshotContentCreationFailed, fmt.Sprintf("Failed to create snapshot content with error %s", err))
+}
+
+// RejectBinding shows that the API server refused the binding.
+func RejectBinding(in SnapshotInput, err error) Reject {
+	return reject(in, wellknown.ReasonSnapshotBindFailed, fmt.Sprintf("Snapshot failed to bind VolumeSnapshotContent, %s", err))
 }

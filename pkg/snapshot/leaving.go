@@ -86,8 +86,7 @@ func nextLeaving(in ContentInput) ContentStep {
 			nameAtDriver(in), *c.Spec.Source.VolumeHandle)}}
 	case in.Attempt.Deleted:
 		if handleOf(c) != "" && heldByOthers(c) {
-			// The content stays for others; without the handle nobody deletes a second time.
-			return ClearStatus{}
+			return nextCleared(c)
 		}
 		return release(c)
 	case !ownsData(in):
@@ -97,6 +96,15 @@ func nextLeaving(in ContentInput) ContentStep {
 	default:
 		return nextDelete(in)
 	}
+}
+
+// nextCleared is for a content that stays for others; without the handle nobody deletes a second time. The
+// mark goes first: without a handle it would say that a create may be open.
+func nextCleared(c *snapv1.VolumeSnapshotContent) ContentStep {
+	if isMarked(c) {
+		return DropMark{}
+	}
+	return ClearStatus{}
 }
 
 // ownsData tells that there is a snapshot at the driver which goes with the content.

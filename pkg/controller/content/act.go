@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// next says whether the round goes on after a step, and if not, when the next one begins.
+type next struct {
+	ends  bool
+	after time.Duration
+}
+
+var (
+	goesOn = next{}
+	ends   = next{ends: true}
+)
+
+// act does one step.
+func (r *round) act(ctx context.Context, in snapshot.ContentInput, step snapshot.ContentStep) (next, error) {
+	switch step := step.(type) {
+	case snapshot.Ignore:
+		return ends, r.failed
+	case snapshot.Wait:
+		return r.wait(step)
+	case snapshot.Tell:
+		r.tell(&step.Told)
+		return ends, nil
+	case snapshot.Create:
+		return r.once(func() error { return r.create(ctx, in, step) })
+	case snapshot.Poll:
+		return r.once(func() error { return r.poll(ctx, in, step) })
+	case snapshot.Delete:
+		return r.once(func() error { return r.delete(ctx, in, step) })
+	case snapshot.Record:
+		return r.record(ctx, step)
+	case snapshot.Confirm:
+		return r.confirm(ctx)
+	default:
+		return r.write(ctx, step)
+	}
+}
+
+// write does a step that changes the content alone.
+func (r *round) write(ctx context.Context, step snapshot.ContentStep) (next, error) {
+	switch step := step.(type) {
+	case snapshot.Mark:
+		return r.unlessGone(r.mark(ctx, ""))
+	case snapshot.DropMark:
+		return r.unlessGone(r.dropMark(ctx))
+	case snapshot.ClearStatus:
+		return r.unlessGone(r.clearStatus(ctx))
+	case snapshot.ReleaseContent:
+		return r.release(ctx, step)
+	default:
+		return ends, fmt.Errorf("no way to do step %T", step)
+	}
+}
+
+// wait ends the round. After a failed call the error goes to the queue, which logs it, with the time that
+// the machine has set.
+func (r *round) wait(step snapshot.Wait) (next, error) {
+	if r.failed != nil {
+		return ends, fault.RetryAfter(r.failed, step.After)
+	}
+	return next{ends: true, after: step.After}, nil
+}
+
+// once lets a round have one call.
+func (r *round) once(call func() error) (next, error) {
+	if r.called {
+		return next{ends: true, after: soon}, nil
+	}
+	r.called = true
+	return r.unlessGone(call())
+}
+
+// unlessGone lets the round go on, or fail. A content that has vanished ends it, and must not stay in the
+// cache as what we last wrote.
+func (r *round) unlessGone(err error) (next, error) {
+	if kube.IsGone(err) {
+		r.Contents.Forget(r.key)
+		return ends, nil
+	}
+	return goesOn, err
+}
+
+// record writes a status that follows from no call.
+func (r *round) record(ctx context.Context, step snapshot.Record) (next, error) {
+	if err := r.report(ctx, step.Status, step.Told); err != nil {
+		return r.unlessGone(err)
+	}
+	if step.Failure != "" {
+		return ends, errors.New(step.Failure)
+	}
+	return goesOn, nil
+}
+
+// report writes a status, if there is a new one, and then tells users. The status is ours alone, so its
+// write needs no lock; a lock would make every edit of a label by others cost a repeated driver call.
+func (r *round) report(ctx context.Context, status *snapv1.VolumeSnapshotContentStatus, told *snapshot.Told) error {
+	if status != nil {
+		written, err := kube.PatchOwnStatus(ctx, r.Client, r.content, func(c *kube.Content) { c.Status = status })
+		if err != nil {
+			return fmt.Errorf("writing status of content: %w", err)
+		}
+		r.assume(written)
+		klog.FromContext(ctx).V(2).Info("status written", "handle", status.SnapshotHandle, "ready", status.ReadyToUse)
+	}
+	r.tell(told)
+	return nil
+}
+
+func (r *round) tell(told *snapshot.Told) {
+	switch {
+	case told == nil:
+	case told.Warning:
+		r.Recorder.Warning(r.content, told.Reason, told.Message)
+	default:
+		r.Recorder.Normal(r.content, told.Reason, told.Message)
+	}
+}
+
+// mark writes the being-created mark, and the parameters of the create if they are not on record. Both are
+// keys that only we write, so they need no lock, and a stale copy cannot wipe what others have written.
+func (r *round) mark(ctx context.Context, parameters string) error {
+	marked, err := kube.PatchOwnFields(ctx, r.Client, r.content, func(c *kube.Content) {
+		kube.SetAnnotation(c, wellknown.AnnBeingCreated, wellknown.AnnMarkYes)
+		if parameters != "" {
+			kube.SetAnnotation(c, wellknown.AnnSnapshotParameters, parameters)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("marking content as being created: %w", err)
+	}
+	r.content = marked
+	r.assume(marked)
+	return nil
+}
+
+func (r *round) dropMark(ctx context.Context) error {
+	written, err := kube.PatchOwnFields(ctx, r.Client, r.content, func(c *kube.Content) {
+		kube.RemoveAnnotation(c, wellknown.AnnBeingCreated)
+	})
+	if err != nil {
+		return fmt.Errorf("removing the being-created mark: %w", err)
+	}
+	r.assume(written)
+	return nil
+}
+
+// confirm reads what permits a deletion. The cache is not enough: it may show a policy that was changed, or
+// miss a snapshot that lives.
+func (r *round) confirm(ctx context.Context) (next, error) {
+	content, err := kube.Fetch[*kube.Content](ctx, r.Client, r.key)
+	switch {
+	case kube.IsGone(err):
+		return ends, nil
+	case err != nil:
+		return ends, fmt.Errorf("reading content: %w", err)
+	case content.UID != r.content.UID:
+		return ends, nil // a namesake; its own events bring it here
+	}
+	r.assume(content)
+	// That a snapshot is being deleted cannot be taken back, so this one answer of the cache is certain.
+	state := r.cachedState(content)
+	if state != snapshot.Deleting {
+		if state, err = r.fetchState(ctx, content); err != nil {
+			return ends, err
+		}
+	}
+	r.live, r.state = true, state
+	return goesOn, nil
+}
+
+func (r *round) fetchState(ctx context.Context, content *kube.Content) (snapshot.SnapshotState, error) {
+	found, err := kube.Fetch[*snapv1.VolumeSnapshot](ctx, r.Client, snapshotKey(content))
+	switch {
+	case kube.IsGone(err):
+		return snapshot.StateOf(&content.VolumeSnapshotContent, nil), nil
+	case apierrors.IsForbidden(err):
+		return snapshot.Unknown, nil
+	case err != nil:
+		return snapshot.Unknown, fmt.Errorf("reading the content's snapshot: %w", err)
+	}
+	return snapshot.StateOf(&content.VolumeSnapshotContent, found), nil
+}
+
+// clearStatus takes back what said that data exists, and the error of an earlier try, which is over.
+func (r *round) clearStatus(ctx context.Context) error {
+	written, err := kube.PatchOwnStatus(ctx, r.Client, r.content, func(c *kube.Content) {
+		c.Status.SnapshotHandle, c.Status.ReadyToUse, c.Status.CreationTime, c.Status.RestoreSize = nil, nil, nil, nil
+		c.Status.Error = nil
+	})
+	if err != nil {
+		return fmt.Errorf("clearing status of content: %w", err)
+	}
+	r.assume(written)
+	return nil
+}
+
+// release takes our finalizer off, with the lock, as the list belongs to others as well.
+func (r *round) release(ctx context.Context, step snapshot.ReleaseContent) (next, error) {
+	written, err := kube.Patch(ctx, r.Client, r.content, func(c *kube.Content) {
+		kube.RemoveFinalizer(c, wellknown.FinalizerContent)
+		kube.RemoveAnnotation(c, wellknown.AnnBeingCreated)
+	})
+	if err != nil {
+		return r.unlessGone(fmt.Errorf("removing finalizer of content: %w", err))
+	}
+	if step.Told != nil {
+		r.letGo.Inc()
+		r.tell(step.Told)
+	}
+	r.assume(written)
+	klog.FromContext(ctx).V(2).Info("content released")
+	return ends, nil
+}

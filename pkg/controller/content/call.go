@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"context"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
+)
+
+// create sends a CreateSnapshot. First the secret, then the mark, then the call: a secret that cannot be
+// read must not leave a mark behind, and no call may be sent without a mark in the API, since only that
+// tells the next process of a snapshot nobody has a handle of.
+func (r *round) create(ctx context.Context, in snapshot.ContentInput, step snapshot.Create) error {
+	secrets, err := r.secret(ctx, step.Secret, step.WithoutSecret)
+	if err != nil {
+		return r.withoutSecret(ctx, in, step, err)
+	}
+	if step.Mark || step.Parameters != "" {
+		if err := r.mark(ctx, step.Parameters); err != nil {
+			return err
+		}
+	}
+	// Open until the answer is in the API: an answer that could not be written is as good as none.
+	open := in.Attempt
+	open.Tried = snapshot.Open
+	r.remember(r.content.UID, open)
+	step.Request.Secrets = secrets
+	klog.FromContext(ctx).V(5).Info("asking the driver for a snapshot", "name", step.Request.GetName(), "volume", step.Request.GetSourceVolumeId())
+	made, err := r.Driver.CreateSnapshot(ctx, step.Request)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err() // the process is ending; the mark speaks for the open call
+	}
+	return r.settle(ctx, snapshot.AfterCreate(in, snapshot.AnswerOf(made), err), err)
+}
+
+// poll asks by each way until one answers; an answer that does not hold the snapshot is none.
+func (r *round) poll(ctx context.Context, in snapshot.ContentInput, step snapshot.Poll) error {
+	secrets, err := r.secret(ctx, step.Secret, false)
+	var found *csi.Snapshot
+	switch {
+	case err == nil:
+		found, err = r.look(ctx, step, secrets)
+	case step.Again == nil:
+		return r.withoutSecret(ctx, in, step, err)
+	}
+	if err == nil && found == nil {
+		err = snapshot.ErrNotFound(step.Handle)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && step.Again != nil:
+		return r.create(ctx, in, *step.Again)
+	}
+	return r.settle(ctx, snapshot.AfterPoll(in, snapshot.AnswerOf(found), err), err)
+}
+
+// look finds the snapshot by its handle; nil means that the driver does not show it.
+func (r *round) look(ctx context.Context, step snapshot.Poll, secrets map[string]string) (*csi.Snapshot, error) {
+	var failed error
+	if step.Get {
+		found, err := r.Driver.GetSnapshot(ctx, &csi.GetSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
+		if err == nil && found.GetSnapshotId() == step.Handle {
+			return found, nil
+		}
+		failed = err
+	}
+	if step.List {
+		listed, err := r.Driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SnapshotId: step.Handle, Secrets: secrets})
+		if err != nil {
+			return nil, err
+		}
+		failed = nil
+		for _, entry := range listed.GetEntries() {
+			// Drivers that ignore the filter exist; the first entry is not always the right one.
+			if entry.GetSnapshot().GetSnapshotId() == step.Handle {
+				return entry.GetSnapshot(), nil
+			}
+		}
+	}
+	return nil, failed
+}
+
+func (r *round) delete(ctx context.Context, in snapshot.ContentInput, step snapshot.Delete) error {
+	secrets, err := r.secret(ctx, step.Secret, step.WithoutSecret)
+	if err != nil {
+		return r.withoutSecret(ctx, in, step, err)
+	}
+	klog.FromContext(ctx).V(2).Info("deleting snapshot at the driver", "handle", step.Handle)
+	err = r.Driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	after := snapshot.AfterDelete(in, err)
+	if after.Attempt.Deleted {
+		err = nil
+	}
+	return r.settle(ctx, after, err)
+}
+
+// secret reads a secret for one call. Missing ones are allowed where patience is over.
+func (r *round) secret(ctx context.Context, ref *corev1.SecretReference, mayMiss bool) (map[string]string, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	data, err := kube.FetchSecret(ctx, r.Client, kube.Key{Namespace: ref.Namespace, Name: ref.Name})
+	if mayMiss && apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// withoutSecret ends a call that was not made.
+func (r *round) withoutSecret(ctx context.Context, in snapshot.ContentInput, step snapshot.ContentStep, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return r.settle(ctx, snapshot.AfterSecret(in, step, err), err)
+}
+
+// settle writes what follows from a call, and only then remembers it: what is not written has not happened.
+func (r *round) settle(ctx context.Context, after snapshot.After, failure error) error {
+	if err := r.report(ctx, after.Status, after.Told); err != nil {
+		return err
+	}
+	r.remember(r.content.UID, after.Attempt)
+	r.failed = failure
+	return nil
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
+)
+
+// round is one look at one content: what was read live in it, and what became of its calls.
+type round struct {
+	*Controller
+	key kube.Key
+	// live says that content and snapshot were confirmed; state is what was found of the snapshot.
+	live  bool
+	state snapshot.SnapshotState
+	// called says that the driver was asked once.
+	called bool
+	// failed is the error of that call.
+	failed error
+	// content is the newest state of this round.
+	content *kube.Content
+}
+
+// gather collects the input from the caches and from the round's own reads. False means that there is no
+// such content.
+func (r *round) gather() (snapshot.ContentInput, bool) {
+	content, ok := r.Contents.Lookup(r.key)
+	if !ok {
+		return snapshot.ContentInput{}, false
+	}
+	r.content = content
+	in := snapshot.ContentInput{
+		Content: &content.VolumeSnapshotContent, GroupHandle: content.GroupHandle(),
+		Snapshot: r.state, Live: r.live, Attempt: r.attemptOf(content),
+		Capabilities: r.Capabilities, Now: r.Clock.Now(), Options: r.contentOptions(),
+	}
+	if name := content.Spec.VolumeSnapshotClassName; name != nil {
+		in.Class, _ = r.Classes.Lookup(kube.Key{Name: *name})
+	}
+	if !r.live {
+		in.Snapshot = r.cachedState(content)
+	}
+	return in, true
+}
+
+func (c *Controller) contentOptions() snapshot.ContentOptions {
+	return snapshot.ContentOptions{
+		Driver: c.DriverName, NamePrefix: c.options.NamePrefix, NameLength: c.options.NameLength,
+		ExtraMetadata: c.options.ExtraMetadata, RetryStart: c.RetryStart, RetryMax: c.RetryMax,
+	}
+}
+
+func (c *Controller) cachedState(content *kube.Content) snapshot.SnapshotState {
+	if c.Snapshots == nil {
+		return snapshot.Unknown
+	}
+	found, ok := c.Snapshots.Lookup(snapshotKey(content))
+	if !ok {
+		found = nil
+	}
+	return snapshot.StateOf(&content.VolumeSnapshotContent, found)
+}
+
+func snapshotKey(content *kube.Content) kube.Key {
+	ref := content.Spec.VolumeSnapshotRef
+	return kube.Key{Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// clockSkew is how much the clocks of this process and the API server may differ.
+const clockSkew = 30 * time.Second
+
+// begin notes what exists when the lead begins: for all of it somebody else may have sent a create.
+func (c *Controller) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.began, c.older = c.Clock.Now(), map[types.UID]bool{}
+	for _, content := range c.Contents.All() {
+		c.older[content.UID] = true
+	}
+}
+
+// attemptOf is the memory of a content, brought up to what the content shows.
+func (c *Controller) attemptOf(content *kube.Content) snapshot.Attempt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	attempt := c.attempts[content.UID]
+	// The server's clock gives the creation time and ours the begin, and the cache may have lagged when the
+	// lead began; what passes both tests is certainly younger than our lead.
+	attempt.Fresh = !c.began.IsZero() && !c.older[content.UID] && content.CreationTimestamp.After(c.began.Add(clockSkew))
+	if content.Status != nil && content.Status.SnapshotHandle != nil && attempt.Tried == snapshot.Open {
+		// The answer did get into the API; only ours to that write was lost.
+		attempt.Tried = snapshot.Settled
+		c.attempts[content.UID] = attempt
+	}
+	if content.DeletionTimestamp != nil && !attempt.Leaving {
+		// What waited for the next try of a living snapshot need not wait any more.
+		attempt.Leaving, attempt.NotBefore = true, time.Time{}
+		c.attempts[content.UID] = attempt
+	}
+	return attempt
+}
+
+func (c *Controller) remember(uid types.UID, attempt snapshot.Attempt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attempts[uid] = attempt
+}
+
+func (c *Controller) forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.attempts, uid)
+	delete(c.older, uid)
+}
+
+// isOpen tells that this process has sent a create whose outcome is not known.
+func (c *Controller) isOpen(uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.attempts[uid].Tried == snapshot.Open
+}
+
+// assume lets the cache show what the server returned. An object that went with the write is not shown:
+// the watch may have told of its end already.
+func (c *Controller) assume(content *kube.Content) {
+	if content.DeletionTimestamp != nil && len(content.Finalizers) == 0 {
+		return
+	}
+	c.Contents.Assume(content)
+}

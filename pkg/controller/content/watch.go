@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"maps"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// Watch puts the keys of what changes into the queue. snapshots is nil where they may not be watched.
+func (c *Controller) Watch(contents *kube.Informer[*kube.Content], classes *kube.Informer[*snapv1.VolumeSnapshotClass],
+	snapshots *kube.Informer[*snapv1.VolumeSnapshot]) {
+	contents.OnChange(func(change kube.Change[*kube.Content]) { c.add(c.OnContent(change)) })
+	classes.OnChange(func(change kube.Change[*snapv1.VolumeSnapshotClass]) { c.add(c.OnClass(change)) })
+	if snapshots != nil {
+		snapshots.OnChange(func(change kube.Change[*snapv1.VolumeSnapshot]) { c.add(c.OnSnapshot(change)) })
+	}
+}
+
+func (c *Controller) add(keys []reconcile.Key) {
+	for _, key := range keys {
+		c.queue.Add(key)
+	}
+}
+
+// OnContent gives the keys that a change of a content asks to look at. Our own writes do not count, or each
+// would cut short the wait for the next try; what is being deleted always counts.
+func (c *Controller) OnContent(change kube.Change[*kube.Content]) []reconcile.Key {
+	key := []reconcile.Key{{Name: change.Object().Name}}
+	switch {
+	case change.Deleted:
+		c.forget(change.Old.UID)
+		return nil
+	case change.New.Spec.Driver != c.DriverName:
+		return nil
+	case change.Old == nil,
+		change.New.DeletionTimestamp != nil,
+		change.Old.ResourceVersion == change.New.ResourceVersion,
+		change.Old.UID != change.New.UID,
+		!equality.Semantic.DeepEqual(change.Old.Spec, change.New.Spec),
+		change.Old.GroupHandle() != change.New.GroupHandle(),
+		!maps.Equal(othersAnnotations(change.Old), othersAnnotations(change.New)),
+		c.isOpen(change.New.UID) && isMarked(change.Old) && !isMarked(change.New):
+		return key
+	default:
+		return nil
+	}
+}
+
+// othersAnnotations are those that we do not write.
+func othersAnnotations(content *kube.Content) map[string]string {
+	others := maps.Clone(content.Annotations)
+	delete(others, wellknown.AnnBeingCreated)
+	delete(others, wellknown.AnnSnapshotParameters)
+	return others
+}
+
+func isMarked(content *kube.Content) bool {
+	_, marked := content.Annotations[wellknown.AnnBeingCreated]
+	return marked
+}
+
+// OnClass gives the contents that may wait for a class.
+func (c *Controller) OnClass(change kube.Change[*snapv1.VolumeSnapshotClass]) []reconcile.Key {
+	class := change.Object()
+	if change.Deleted || class.Driver != c.DriverName ||
+		change.Old != nil && equality.Semantic.DeepEqual(change.Old.Parameters, class.Parameters) && change.Old.Driver == class.Driver {
+		return nil
+	}
+	var keys []reconcile.Key
+	for _, content := range c.Contents.ByIndex(kube.BySnapshotClass, class.Name) {
+		if content.Status == nil || content.Status.ReadyToUse == nil || !*content.Status.ReadyToUse {
+			keys = append(keys, reconcile.Key{Name: content.Name})
+		}
+	}
+	return keys
+}
+
+// OnSnapshot gives the contents that a snapshot's deletion permits to go.
+func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []reconcile.Key {
+	s := change.Object()
+	begins := !change.Deleted && s.DeletionTimestamp != nil && (change.Old == nil || change.Old.DeletionTimestamp == nil)
+	if !change.Deleted && !begins {
+		return nil
+	}
+	var keys []reconcile.Key
+	for _, content := range c.Contents.ByIndex(kube.BySnapshot, kube.IndexValue(kube.KeyOf(s))) {
+		if content.Spec.Driver == c.DriverName && content.DeletionTimestamp != nil {
+			keys = append(keys, reconcile.Key{Name: content.Name})
+		}
+	}
+	return keys
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package volumesnapshot owns the binding of VolumeSnapshots and their contents: the snapshots' class,
+// finalizers and status, the making and deleting of contents, and the protection of source claims.
+//
+// It must not know the driver, and decides nothing: snapshot.NextSnapshotStep does. Whether it takes part
+// at all is a Stance, since only one program may bind the snapshots of a driver.
+//
+// It stands at both ends of the walk of a snapshot: snapshot event → gather → NextSnapshotStep → act, which
+// makes the content; and again when the content's status says what the driver did.
+package volumesnapshot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
+)
+
+// Deps is what the room needs.
+type Deps struct {
+	Client   kube.Client
+	Recorder kube.Recorder
+	Clock    clock.WithTicker
+	// DriverName is the driver beside us, whose contents our other half works on; empty without one.
+	DriverName string
+
+	Snapshots *kube.Store[*snapv1.VolumeSnapshot]
+	Contents  *kube.Store[*kube.Content]
+	Classes   *kube.Store[*snapv1.VolumeSnapshotClass]
+	Claims    *kube.Store[*corev1.PersistentVolumeClaim]
+
+	// Stance says whether to take part, and for whose snapshots.
+	Stance *Stance
+	// NodeOf names the node whose sidecar has to take a snapshot of a volume. Nil means that any may.
+	NodeOf func(*corev1.PersistentVolume) string
+
+	Workers              int
+	RetryStart, RetryMax time.Duration
+	// Registry may be nil.
+	Registry prometheus.Registerer
+}
+
+// Controller is the room.
+type Controller struct {
+	Deps
+	options Options
+	queue   *reconcile.Queue
+	meters  *meters
+
+	mu sync.Mutex
+	// gone holds, by the snapshot's UID, the driver of each content that was seen to be deleted while its
+	// snapshot is there.
+	gone map[types.UID]string
+}
+
+// QueueName is the name of the queue in metrics.
+const QueueName = "csi-snapshotter-snapshot"
+
+// New makes the room.
+func New(options Options, deps Deps) *Controller {
+	c := &Controller{Deps: deps, options: options, gone: map[types.UID]string{}, meters: newMeters(deps.Registry, deps.Clock)}
+	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
+		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax,
+		Clock: deps.Clock,
+	})
+	return c
+}
+
+// Run works until the context ends. It is called with the lead.
+func (c *Controller) Run(ctx context.Context) error {
+	stop := c.Stance.onChange(c.addAll)
+	defer stop()
+	c.Stance.Look(ctx) // before the first write
+	return c.queue.Run(ctx)
+}
+
+// addAll looks at everything, as when this room begins to take part.
+func (c *Controller) addAll() {
+	for _, s := range c.Snapshots.All() {
+		c.queue.Add(keyOf(s))
+	}
+}
+
+func keyOf(s *snapv1.VolumeSnapshot) reconcile.Key {
+	return reconcile.Key{Namespace: s.Namespace, Name: s.Name}
+}
+
+// claimMark distinguishes the keys of claims from those of snapshots; no name can contain it.
+const claimMark = "claim/"
+
+// claimKey asks whether a claim is still protected for nobody.
+func claimKey(claim kube.Key) reconcile.Key {
+	return reconcile.Key{Namespace: claim.Namespace, Name: claimMark + claim.Name}
+}
+
+// maxSteps bounds one look at a snapshot; the longest road there is has fewer.
+const maxSteps = 16
+
+// Reconcile takes one snapshot as far as it goes without waiting. After each step it gathers and decides
+// anew, from what the server returned, so that a crash after any of them is no special case.
+func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+	scope, takesPart := c.Stance.Scope()
+	if !takesPart {
+		return reconcile.Result{}, nil // somebody else binds; when that ends, every key comes back
+	}
+	r := &round{Controller: c, scope: scope, key: kube.Key{Namespace: key.Namespace, Name: key.Name}}
+	if name, isClaim := strings.CutPrefix(key.Name, claimMark); isClaim {
+		r.key, r.claim = kube.Key{}, kube.Key{Namespace: key.Namespace, Name: name}
+	}
+	for range maxSteps {
+		in, ok := r.gather()
+		if !ok {
+			return reconcile.Result{}, nil // deleted, and nothing of it is left to do
+		}
+		step := snapshot.NextSnapshotStep(in)
+		klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
+		c.meters.observe(in)
+		next, err := r.act(ctx, in, step)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if next.ends {
+			return reconcile.Result{After: next.after}, nil
+		}
+	}
+	return reconcile.Result{After: time.Second}, nil
+}

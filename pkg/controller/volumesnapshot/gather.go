@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumesnapshot
+
+import (
+	"slices"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/csi-tandem/csi-tandem/pkg/binding"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// round is one look at one snapshot, and what was read live in it.
+type round struct {
+	*Controller
+	scope snapshot.Scope
+	// key is the snapshot, or empty when only claim is looked at.
+	key, claim kube.Key
+
+	snapshotLive bool
+	// contentLive says that the content was read live; absent that it does not exist.
+	contentLive, absent bool
+	volume              *corev1.PersistentVolume
+	volumeRead          bool
+	// vanished and sourceGone overrule caches that have not seen yet that an object is gone.
+	vanished, sourceGone bool
+
+	// The newest states of this round, with the types that are written.
+	snapshot *snapv1.VolumeSnapshot
+	content  *kube.Content
+	source   *corev1.PersistentVolumeClaim
+}
+
+// gather collects the input from the caches and from the round's own reads. False means that there is
+// nothing to look at.
+func (r *round) gather() (snapshot.SnapshotInput, bool) {
+	in := snapshot.SnapshotInput{
+		SnapshotLive: r.snapshotLive, Volume: r.volume, VolumeRead: r.volumeRead, Now: r.Clock.Now(),
+		Options: snapshot.SnapshotOptions{
+			Driver: r.DriverName, Scope: r.scope, PreventVolumeModeConversion: r.options.PreventVolumeModeConversion,
+		},
+	}
+	if r.key == (kube.Key{}) {
+		r.gatherClaim(&in, r.claim, "")
+		return in, r.mayReleaseFor(in.Claim)
+	}
+	s, ok := r.Snapshots.Lookup(r.key)
+	if !ok || r.vanished {
+		return in, false
+	}
+	r.snapshot, in.Snapshot = s, s
+	r.gatherContent(&in, s)
+	if name := s.Spec.VolumeSnapshotClassName; name != nil {
+		in.Class, _ = r.Classes.Lookup(kube.Key{Name: *name})
+	} else {
+		in.Classes = r.Classes.All()
+	}
+	if name := s.Spec.Source.PersistentVolumeClaimName; name != nil {
+		r.gatherClaim(&in, kube.Key{Namespace: s.Namespace, Name: *name}, s.UID)
+	}
+	if s.DeletionTimestamp != nil {
+		in.Restoring = r.restoring(s)
+	}
+	if r.NodeOf != nil && r.volume != nil {
+		in.Node = r.NodeOf(r.volume)
+	}
+	return in, true
+}
+
+func (r *round) gatherContent(in *snapshot.SnapshotInput, s *snapv1.VolumeSnapshot) {
+	r.content = nil
+	in.ContentLive = r.contentLive
+	if name := binding.ContentName(s); name != "" && !r.absent {
+		r.content, _ = r.Contents.Lookup(kube.Key{Name: name})
+	}
+	if r.content != nil {
+		in.Content = &r.content.VolumeSnapshotContent
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if driver, seen := r.gone[s.UID]; seen {
+		in.ContentLive, in.GoneDriver = true, driver
+	}
+}
+
+func (r *round) gatherClaim(in *snapshot.SnapshotInput, key kube.Key, except types.UID) {
+	claim, ok := r.Claims.Lookup(key)
+	if !ok || r.sourceGone {
+		r.source = nil
+		return
+	}
+	r.source, in.Claim = claim, claim
+	for _, other := range r.Snapshots.ByIndex(kube.ByClaim, kube.IndexValue(key)) {
+		if other.UID != except && snapshot.UsesSource(other) {
+			in.ClaimInUse = true
+			return
+		}
+	}
+}
+
+// mayReleaseFor tells whether a claim without snapshots is ours to release: with one binder for each driver,
+// only if somebody who knows its volume could tell; with one for all, always.
+func (r *round) mayReleaseFor(claim *corev1.PersistentVolumeClaim) bool {
+	if claim == nil || r.scope == snapshot.All {
+		return claim != nil
+	}
+	return claim.Annotations[wellknown.AnnStorageProvisioner] == r.DriverName ||
+		claim.Annotations[wellknown.AnnBetaStorageProvisioner] == r.DriverName
+}
+
+// restoring lists the pending claims that are to be filled from the snapshot.
+func (r *round) restoring(s *snapv1.VolumeSnapshot) []string {
+	name := kube.IndexValue(kube.KeyOf(s))
+	var claims []string
+	for _, claim := range r.Claims.ByIndex(kube.BySnapshotSource, name) {
+		if snapshot.IsRestoring(claim) && slices.Contains(snapshot.RestoresFrom(claim), name) {
+			claims = append(claims, kube.IndexValue(kube.KeyOf(claim)))
+		}
+	}
+	slices.Sort(claims)
+	return claims
+}
+
+// remember notes that the content of a living object was seen to be deleted.
+func (c *Controller) remember(snapshotUID types.UID, driver string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone[snapshotUID] = driver
+}
+
+func (c *Controller) forget(snapshotUID types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.gone, snapshotUID)
+}
+
+// isGoing tells an object that went with the write that returned it. It must not be put into a cache, which
+// may have been told of its end already.
+func isGoing(obj kube.Object) bool {
+	return obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0
+}
