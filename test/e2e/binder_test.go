@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/csi-tandem/csi-tandem/examples/driver/control"
+	"github.com/csi-tandem/csi-tandem/test/stage"
+)
+
+// TestTwoBinders: two processes that bind the same snapshots meet at every step. Nobody gets to see that: no conflict in an
+// event or a status, no second content, no second snapshot at the driver.
+func TestTwoBinders(t *testing.T) {
+	t.Parallel()
+	w := begin(t, setup{withoutSnapshotter: true})
+	for range 2 {
+		w.must(w.cast.StartSidecar(stage.Snapshotter, "--bind-snapshots=own"))
+	}
+	// Two processes may each send a delete before either has seen the other's.
+	w.repeats = 4
+	w.disk("data")
+	class := w.snapshotClass("delete")
+	const count = 20
+	for i := range count {
+		w.snapshot(fmt.Sprint("snap", i), "data", class)
+	}
+	contents := map[string]bool{}
+	for i := range count {
+		v, content := w.ready(fmt.Sprint("snap", i))
+		contents[content.Name] = true
+		if v.Status.Error != nil || content.Status.Error != nil {
+			t.Errorf("an error is left: %s, %s", text(v.Status.Error), text(content.Status.Error))
+		}
+	}
+	if stored := w.inventory().Snapshots; len(contents) != count || len(stored) != count {
+		t.Errorf("%d contents and %d stored snapshots, want %d", len(contents), len(stored), count)
+	}
+	for i := range count {
+		w.deleteSnapshot(fmt.Sprint("snap", i))
+	}
+	for i := range count {
+		w.snapshotGone(fmt.Sprint("snap", i))
+	}
+	w.noComplaints(contents)
+}
+
+// noComplaints: everything went well, so nobody may have been warned of anything.
+func (w *world) noComplaints(contents map[string]bool) {
+	w.Helper()
+	for _, namespace := range []string{w.ns, metav1.NamespaceDefault} {
+		events, err := w.kube.CoreV1().Events(namespace).List(w.ctx, metav1.ListOptions{})
+		w.mustNot(err)
+		for _, e := range events.Items {
+			ours := namespace == w.ns || contents[e.InvolvedObject.Name]
+			if ours && e.Type == corev1.EventTypeWarning {
+				w.Errorf("%s %s was warned: %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
+			}
+		}
+	}
+}
+
+// TestBindNone: somebody else binds, and we work on contents alone.
+func TestBindNone(t *testing.T) {
+	t.Parallel()
+	w := begin(t, setup{snapshotter: []string{"--bind-snapshots=none"}})
+	volume := w.disk("data")
+	w.snapshot("snap", "data", w.snapshotClass("delete"))
+	// A content that comes later and is worked on shows that there was time for the snapshot too.
+	id, err := w.cast.MakeSnapshot(w.ctx, "by-hand", volume)
+	w.mustNot(err)
+	name := w.content("given", id, "given")
+	w.await("the content is worked on", func() (bool, string) {
+		c, err := w.readContent(name)
+		if err != nil {
+			return unreadable(err)
+		}
+		return c.Status != nil && ptr.Deref(c.Status.ReadyToUse, false), text(c.Status)
+	})
+	v, err := w.readSnapshot("snap")
+	w.mustNot(err)
+	if len(v.Finalizers) > 0 || v.Status != nil || len(w.messages("snap")) > 0 {
+		t.Errorf("the snapshot was touched: finalizers %q, status %s, events %q", v.Finalizers, text(v.Status), w.messages("snap"))
+	}
+	// As a binder would: the content is bound, and later marked and deleted.
+	given := w.given("given", name)
+	patchContent(w, name, `{"metadata":{"finalizers":["`+contentHeld+`"]},"spec":{"volumeSnapshotRef":{"uid":"`+string(given.UID)+`"}}}`)
+	patchContent(w, name, `{"metadata":{"annotations":{"snapshot.storage.kubernetes.io/volumesnapshot-being-deleted":"yes"}}}`)
+	w.deleteSnapshot("given")
+	w.deleteContent(name)
+	w.contentGone(name)
+	if stored := w.inventory().Snapshots; len(stored) > 0 {
+		t.Errorf("the driver still stores %v", stored)
+	}
+}
+
+// TestBindAll is alone: a process that binds everything would take part in what other tests watch closely. It also tells
+// those of their errors that nobody else could.
+func TestBindAll(t *testing.T) {
+	w := begin(t, setup{snapshotter: []string{"--bind-snapshots=all"}})
+	w.disk("data")
+	w.snapshot("snap", "data", w.snapshotClass("delete"))
+	w.ready("snap")
+	// Neither class nor claim say whose it is.
+	w.snapshot("nobodys", "missing", w.ns+"-missing")
+	w.failed("nobodys", "missing")
+
+	other := begin(t, setup{snapshotter: []string{"--bind-snapshots=none"}})
+	other.disk("data")
+	other.snapshot("snap", "data", other.snapshotClass("delete"))
+	other.ready("snap")
+}
+
+// TestBindAllWithoutADriver: the same program serves a whole cluster, as a snapshot-controller does.
+func TestBindAllWithoutADriver(t *testing.T) {
+	w := begin(t, setup{snapshotter: []string{"--bind-snapshots=none"}})
+	binder, err := w.cast.StartSidecar(stage.Snapshotter, "--bind-snapshots=all", "--csi-address=")
+	w.mustNot(err)
+	w.disk("data")
+	w.snapshot("snap", "data", w.snapshotClass("delete"))
+	w.ready("snap")
+	w.deleteSnapshot("snap")
+	w.snapshotGone("snap")
+	if log := binder.LogTail(1000); strings.Contains(log, "panic") {
+		t.Error(log)
+	}
+}
+
+// TestLeaders: of two with leader election one works; when it is asked to end it gives the lease back, and the other goes
+// on at once.
+func TestLeaders(t *testing.T) {
+	t.Parallel()
+	flags := []string{"--leader-election", "--leader-election-namespace=" + stage.Namespace}
+	w := begin(t, setup{provisioner: flags, snapshotter: flags})
+	w.claim("first", w.class("class"))
+	w.bound("first")
+	w.snapshot("first", "first", w.snapshotClass("delete"))
+	w.ready("first")
+	w.must(w.cast.StartSidecar(stage.Provisioner, flags...))
+	w.must(w.cast.StartSidecar(stage.Snapshotter, flags...))
+	for _, p := range []*stage.Process{w.provisioner, w.snapshotter} {
+		if state := p.Terminate(); state.ExitCode() < 0 {
+			t.Errorf("the %s had to be killed: %v", p.Name, state)
+		}
+	}
+	for _, lease := range w.leases() {
+		w.await("lease "+lease+" has another holder", func() (bool, string) {
+			got, err := w.kube.CoordinationV1().Leases(stage.Namespace).Get(w.ctx, lease, metav1.GetOptions{})
+			if err != nil {
+				return unreadable(err)
+			}
+			return ptr.Deref(got.Spec.LeaseTransitions, 0) > 0 && ptr.Deref(got.Spec.HolderIdentity, "") != "", text(got.Spec)
+		})
+	}
+	w.claim("second", w.ns+"-class")
+	w.bound("second")
+	w.snapshot("second", "second", w.ns+"-delete")
+	w.ready("second")
+}
+
+// leases are named after the driver: other programs find them by name (T105, S94).
+func (w *world) leases() []string {
+	driver := strings.ReplaceAll(w.driver, ".", "-")
+	return []string{driver, "external-snapshotter-leader-" + driver}
+}
+
+// TestDriverRestarts: a driver that goes away and comes back is waited for; nobody ends because of it.
+func TestDriverRestarts(t *testing.T) {
+	t.Parallel()
+	w := begin(t, setup{})
+	w.disk("data")
+	w.cast.Driver.Kill()
+	class := w.snapshotClass("delete")
+	w.claim("later", w.class("class"))
+	w.snapshot("snap", "data", class)
+	w.mustNot(w.cast.Driver.Start())
+	w.bound("later")
+	w.ready("snap")
+	rule := w.rule(w.script.CommitThenCrash(w.ctx, control.On("CreateVolume")))
+	_ = rule // It dies with the driver.
+	w.claim("crash", w.ns+"-class")
+	w.await("the driver is gone", func() (bool, string) { return !w.cast.Driver.IsRunning(), "" })
+	w.mustNot(w.cast.Driver.Start())
+	w.bound("crash")
+}

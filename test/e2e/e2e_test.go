@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e plays whole lives of claims and snapshots with both sidecars as they are built, a real driver process and a
+// real control plane. The sidecars run as the service accounts and with the rights of deploy/.
+//
+// It owns what can be seen from outside: objects, events, calls at the driver, data in volumes, and that nothing leaks.
+// Each test has a driver and sidecars of its own, so that tests can run side by side and each can look at everything
+// that its driver was asked.
+//
+// It must not know how the sidecars are made; it imports nothing of them.
+//
+// It stands outside the walks. Nothing here depends on how long something takes: conditions are waited for.
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/csi-tandem/csi-tandem/test/controlplane"
+	"github.com/csi-tandem/csi-tandem/test/stage"
+	"github.com/csi-tandem/csi-tandem/test/story"
+)
+
+const zoneKey = "e2e.example/zone"
+
+// shared is one control plane for all tests.
+var shared struct {
+	sync.Once
+	stage *stage.Stage
+	err   error
+}
+
+func isWanted() bool { return os.Getenv("CSI_TANDEM_E2E") == "1" }
+
+// parallel is how many tests wait at the same time. They wait more than they work, whatever the machine.
+const parallel = "6"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	isChosen := false
+	flag.Visit(func(f *flag.Flag) { isChosen = isChosen || f.Name == "test.parallel" })
+	if !isChosen {
+		if err := flag.Set("test.parallel", parallel); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	code := m.Run()
+	if shared.stage != nil {
+		code = max(code, leave(code))
+	}
+	os.Exit(code)
+}
+
+// leave ends everything, looks at what was asked of the API server, and keeps the logs if anything is wrong.
+func leave(code int) int {
+	if err := shared.stage.End(); err != nil {
+		fmt.Println("FAIL: ending the stage:", err)
+		code = 1
+	}
+	if faults := verbFaults(shared.stage, code == 0 && isWholeRun()); len(faults) > 0 {
+		for _, fault := range faults {
+			fmt.Println("FAIL: rights:", fault)
+		}
+		code = 1
+	}
+	if code != 0 {
+		fmt.Println("logs are in", shared.stage.Dir())
+		return code
+	}
+	if err := shared.stage.Remove(); err != nil {
+		fmt.Println("FAIL:", err)
+		return 1
+	}
+	return 0
+}
+
+func theStage(t *testing.T) *stage.Stage {
+	t.Helper()
+	if !isWanted() {
+		t.Skip("starts a control plane, a driver and both sidecars; set CSI_TANDEM_E2E=1, or run make e2e")
+	}
+	shared.Do(func() {
+		// Not the context of the test that happens to be the first.
+		shared.stage, shared.err = stage.Open(context.WithoutCancel(t.Context()), stage.Options{
+			Out: os.Stderr, Nodes: nodes(), AuditLog: true,
+		})
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.stage
+}
+
+// nodes are the three of the story, each in a zone of its own as well. No driver is on the one of the control plane,
+// whose zone is a place all the same.
+func nodes() []controlplane.Node {
+	all := story.Nodes()
+	for i := range all {
+		labels := map[string]string{zoneKey: zones[all[i].Name]}
+		for k, v := range all[i].Labels {
+			labels[k] = v
+		}
+		all[i].Labels = labels
+	}
+	return all
+}
+
+var zones = map[string]string{"worker-1": "z1", "worker-2": "z2", "control-plane": "z3"}

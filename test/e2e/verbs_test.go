@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/csi-tandem/csi-tandem/test/stage"
+)
+
+// verb is something that a program was seen to do: "group resource verb", where the group without a name is core, and
+// a subresource follows its resource after a slash.
+type verb string
+
+// unused are the granted verbs that no test here makes a program use, each with the reason for which it is granted.
+var unused = map[stage.Program]map[verb]string{
+	stage.Provisioner: {
+		"storage.k8s.io csistoragecapacities get":    "with --enable-capacity",
+		"storage.k8s.io csistoragecapacities list":   "with --enable-capacity",
+		"storage.k8s.io csistoragecapacities watch":  "with --enable-capacity",
+		"storage.k8s.io csistoragecapacities create": "with --enable-capacity",
+		"storage.k8s.io csistoragecapacities patch":  "with --enable-capacity",
+		"storage.k8s.io csistoragecapacities delete": "with --enable-capacity",
+		"core pods get":        "the owner of capacity objects, with --enable-capacity",
+		"apps replicasets get": "the owner of capacity objects, with --enable-capacity",
+		"gateway.networking.k8s.io referencegrants get":   "with the gate CrossNamespaceVolumeDataSource",
+		"gateway.networking.k8s.io referencegrants list":  "with the gate CrossNamespaceVolumeDataSource",
+		"gateway.networking.k8s.io referencegrants watch": "with the gate CrossNamespaceVolumeDataSource",
+	},
+	stage.Snapshotter: {},
+}
+
+// isWholeRun is false when somebody chose tests, which then do not use every right.
+func isWholeRun() bool {
+	for _, name := range []string{"test.run", "test.skip"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			return false
+		}
+	}
+	return !flag.Lookup("test.short").Value.(flag.Getter).Get().(bool)
+}
+
+// verbFaults compares what the sidecars asked of the API server with what deploy/ grants. After a whole run the record
+// for the rules of the house can be written.
+func verbFaults(s *stage.Stage, isWhole bool) []string {
+	log := s.Cluster.AuditLog()
+	if log == "" {
+		return []string{"there is no audit log"}
+	}
+	var faults []string
+	for _, program := range []stage.Program{stage.Provisioner, stage.Snapshotter} {
+		seen, err := readAudit(log, fmt.Sprintf("system:serviceaccount:%s:csi-%s", stage.Namespace, program))
+		if err != nil {
+			return append(faults, err.Error())
+		}
+		for line := range seen.refused {
+			faults = append(faults, fmt.Sprintf("the %s was refused: %s", program, line))
+		}
+		if !isWhole {
+			continue
+		}
+		granted, err := readGrants(filepath.Join(s.Root, "deploy", string(program), "rbac.yaml"))
+		if err != nil {
+			return append(faults, err.Error())
+		}
+		faults = append(faults, idle(program, granted, seen.used)...)
+		if os.Getenv(updateVariable) != "" {
+			if err := writeRecord(s.Root, program, seen.lines); err != nil {
+				faults = append(faults, err.Error())
+			}
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// idle finds rights that nothing used and nothing explains, and explanations of what was used or is not granted.
+func idle(program stage.Program, granted []verb, used map[verb]bool) []string {
+	var faults []string
+	for _, v := range granted {
+		_, explained := unused[program][v]
+		switch {
+		case !used[v] && !explained:
+			faults = append(faults, fmt.Sprintf("the %s never used the right %q, and no reason is given for it", program, v))
+		case used[v] && explained:
+			faults = append(faults, fmt.Sprintf("the %s used the right %q, which is listed as unused", program, v))
+		}
+	}
+	for v := range unused[program] {
+		if !slices.Contains(granted, v) {
+			faults = append(faults, fmt.Sprintf("a reason is given for the right %q of the %s, which has no such right", v, program))
+		}
+	}
+	return faults
+}
+
+// seen is what an audit log says of one user.
+type seen struct {
+	used    map[verb]bool
+	refused map[string]bool
+	// lines are for the record: "namespace group resource verb".
+	lines map[string]bool
+}
+
+type auditLine struct {
+	Stage string `json:"stage"`
+	Verb  string `json:"verb"`
+	User  struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Object *struct {
+		Namespace   string `json:"namespace"`
+		Group       string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Response struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+func readAudit(path, user string) (seen, error) {
+	s := seen{used: map[verb]bool{}, refused: map[string]bool{}, lines: map[string]bool{}}
+	file, err := os.Open(path)
+	if err != nil {
+		return s, fmt.Errorf("opening the audit log: %w", err)
+	}
+	defer file.Close()
+	reader := bufio.NewReaderSize(file, 1<<16)
+	for {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return s, nil
+		}
+		if err != nil {
+			return s, fmt.Errorf("reading the audit log: %w", err)
+		}
+		var a auditLine
+		if err := json.Unmarshal(line, &a); err != nil {
+			return s, fmt.Errorf("reading the audit log: %w", err)
+		}
+		if a.User.Username == user && a.Object != nil {
+			s.take(a)
+		}
+	}
+}
+
+func (s seen) take(a auditLine) {
+	group, resource, namespace := a.Object.Group, a.Object.Resource, a.Object.Namespace
+	if group == "" {
+		group = "core"
+	}
+	if a.Object.Subresource != "" {
+		resource += "/" + a.Object.Subresource
+	}
+	if namespace == "" {
+		namespace = "*"
+	}
+	if a.Response.Code == 403 {
+		s.refused[fmt.Sprintf("%s %s %s %s %s", namespace, group, resource, a.Verb, a.Object.Name)] = true
+		return
+	}
+	s.used[verb(fmt.Sprintf("%s %s %s", group, resource, a.Verb))] = true
+	// Names of namespaces that tests make up say nothing.
+	if namespace != "*" && namespace != stage.Namespace && namespace != "kube-system" {
+		namespace = "default"
+	}
+	s.lines[fmt.Sprintf("%s %s %s %s", namespace, group, resource, a.Verb)] = true
+}
+
+// readGrants lists what the roles of a manifest grant.
+func readGrants(path string) ([]verb, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the rights: %w", err)
+	}
+	defer file.Close()
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(file))
+	granted := map[verb]bool{}
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the rights: %w", err)
+		}
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal(document, &role); err != nil {
+			return nil, fmt.Errorf("reading the rights: %w", err)
+		}
+		for _, rule := range role.Rules {
+			grant(granted, rule)
+		}
+	}
+	var all []verb
+	for v := range granted {
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+func grant(granted map[verb]bool, rule rbacv1.PolicyRule) {
+	for _, group := range rule.APIGroups {
+		if group == "" {
+			group = "core"
+		}
+		for _, resource := range rule.Resources {
+			for _, v := range rule.Verbs {
+				granted[verb(fmt.Sprintf("%s %s %s", group, resource, v))] = true
+			}
+		}
+	}
+}
+
+// writeRecord writes what was seen where the rules of the house look for it.
+func writeRecord(root string, program stage.Program, lines map[string]bool) error {
+	dir := filepath.Join(root, "test", "arch", "testdata")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	var all []string
+	for line := range lines {
+		all = append(all, line)
+	}
+	slices.Sort(all)
+	content := "# What the " + string(program) + " was seen to do in the end-to-end tests: namespace, group, resource, verb.\n# Written by " +
+		updateVariable + "=1 make e2e.\n" + strings.Join(all, "\n") + "\n"
+	return os.WriteFile(filepath.Join(dir, "verbs-"+string(program)+".txt"), []byte(content), 0o644)
+}
+
+func parseSeed(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }
