@@ -87,6 +87,8 @@ type Harness struct {
 	errors  []string
 	trace   []string
 	lag     int
+	// cuts are the effects at which the program was disturbed so far.
+	cuts []string
 
 	mu      sync.Mutex
 	changes []observed

@@ -91,11 +91,13 @@ func (l *Log) cut(nth int, when moment) {
 	l.cutAt, l.cutWhen, l.cutLine = l.effects+nth, when, ""
 }
 
-// cutAtLine says at which effect the cut came, or "" when it has not come.
-func (l *Log) cutAtLine() string {
+// takeCutLine says once at which effect the cut came, "" when it has not come.
+func (l *Log) takeCutLine() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cutLine
+	line := l.cutLine
+	l.cutLine = ""
+	return line
 }
 
 // next counts an effect and says what happens to it.
