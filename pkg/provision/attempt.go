@@ -3,6 +3,8 @@
 package provision
 
 import (
+	"time"
+
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -30,8 +32,9 @@ type Attempt struct {
 
 	// Open tells that a call of this attempt may have made the volume.
 	Open bool
-	// Prompt counts the prompt repeats after the claim was gone.
-	Prompt int
+	// Prompt counts the prompt repeats after the claim was gone, and NotBefore is when the next is due.
+	Prompt    int
+	NotBefore time.Time
 	// Made is the driver's volume, once it has answered.
 	Made *csi.Volume
 }
@@ -56,13 +59,20 @@ func (a *Attempt) WithSecrets(secrets map[string]string) *csi.CreateVolumeReques
 // asMade is the attempt after the driver's good answer.
 func (a *Attempt) asMade(volume *csi.Volume) *Attempt {
 	next := *a
-	next.Open, next.Made = true, volume
+	next.Open, next.Made, next.NotBefore = true, volume, time.Time{}
 	return &next
 }
 
 // asOpen is the attempt after an answer that left the outcome open.
-func (a *Attempt) asOpen(prompt int) *Attempt {
+func (a *Attempt) asOpen() *Attempt {
 	next := *a
-	next.Open, next.Prompt = true, prompt
+	next.Open, next.NotBefore = true, time.Time{}
+	return &next
+}
+
+// asPrompted is asOpen with one more of the repeats that are counted.
+func (a *Attempt) asPrompted(due time.Time) *Attempt {
+	next := *a.asOpen()
+	next.Prompt, next.NotBefore = a.Prompt+1, due
 	return &next
 }

@@ -84,9 +84,12 @@ func NextClaimStep(in ClaimInput) ClaimStep {
 func continueAttempt(in ClaimInput) ClaimStep {
 	switch {
 	case in.Volume != nil && belongsTo(in.Volume, in.Attempt.Ref.UID):
-		return AlreadyProvisioned{}
+		return AlreadyProvisioned{in.Volume}
 	case in.Attempt.Made != nil:
 		return Save{in.Attempt}
+	case in.Now.Before(in.Attempt.NotBefore):
+		// An event that wakes us early must not use up one of the few repeats.
+		return Wait{Why: "the next repeat is not due yet", After: in.Attempt.NotBefore.Sub(in.Now)}
 	default:
 		return Resume{in.Attempt}
 	}
@@ -135,7 +138,7 @@ func waitsForConsumer(in ClaimInput) bool {
 func existing(in ClaimInput) ClaimStep {
 	full := in.Volume.Name == wellknown.VolumeNameFromUID(string(in.Claim.UID))
 	if full || belongsTo(in.Volume, in.Claim.UID) {
-		return AlreadyProvisioned{}
+		return AlreadyProvisioned{in.Volume}
 	}
 	return Reject{Err: fmt.Errorf("the name %s of the new volume is taken by a PersistentVolume of %s; use a longer --volume-name-uuid-length", in.Volume.Name, describe(in.Volume.Spec.ClaimRef))}
 }

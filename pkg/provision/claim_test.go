@@ -131,10 +131,12 @@ func TestRefusalHoldsForAWhile(t *testing.T) {
 func TestAttemptsGoOn(t *testing.T) {
 	attempt := created(t, plain())
 	with := func(a *Attempt) func(*ClaimInput) { return func(in *ClaimInput) { in.Attempt = a } }
-	open, made := attempt.asOpen(0), attempt.asMade(&csi.Volume{VolumeId: "h"})
+	open, made := attempt.asOpen(), attempt.asMade(&csi.Volume{VolumeId: "h"})
 	runClaims(t, []claimRow{
 		{"T11 the claim is gone", edits{with(open), func(in *ClaimInput) { in.Claim, in.Class = nil, nil }}, "Resume: pvc-" + uid},
 		{"T11 the claim is terminating", edits{with(open), func(in *ClaimInput) { in.Claim.DeletionTimestamp = gone }}, "Resume: pvc-" + uid},
+		{"T12 a repeat that is not due", edits{with(attempt.asPrompted(now.Add(2 * time.Second)))}, "Wait: 2s"},
+		{"T12 a repeat that is due", edits{with(attempt.asPrompted(now))}, "Resume: pvc-" + uid},
 		{"T86 the node was changed", edits{with(open), node("n2")}, "Resume: pvc-" + uid},
 		{"B005 the source is not looked at again", edits{with(open), fromSnapshot}, "Resume: pvc-" + uid},
 		{"bound to something else meanwhile", edits{with(open), bindTo("v")}, "Resume: pvc-" + uid},

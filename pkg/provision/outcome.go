@@ -59,6 +59,7 @@ func (Reschedule) isOutcome()  {}
 // Answer is what a call of CreateVolume came to.
 type Answer struct {
 	Attempt *Attempt
+	Now     time.Time
 	// Volume is the driver's, when Err is nil.
 	Volume *csi.Volume
 	Err    error
@@ -101,15 +102,13 @@ func classOf(err error) fault.Class {
 
 func afterUncertain(a Answer) Outcome {
 	if !a.isAbandoned() || !fault.IsVague(a.Err) {
-		return KeepTrying{Attempt: a.Attempt.asOpen(0), Err: a.Err}
+		return KeepTrying{Attempt: a.Attempt.asOpen(), Err: a.Err}
 	}
 	if a.Attempt.Prompt >= maxPrompt {
 		return LetGo{Name: a.Attempt.Name(), Err: a.Err}
 	}
-	return KeepTrying{
-		Attempt: a.Attempt.asOpen(a.Attempt.Prompt + 1), Err: a.Err,
-		After: time.Second << a.Attempt.Prompt,
-	}
+	after := time.Second << a.Attempt.Prompt
+	return KeepTrying{Attempt: a.Attempt.asPrompted(a.Now.Add(after)), Err: a.Err, After: after}
 }
 
 // canReschedule tells that another node may have room, and that the scheduler has not chosen one yet.
@@ -129,15 +128,15 @@ func checkVolume(a Answer) Outcome {
 	made := a.Attempt.asMade(volume)
 	switch {
 	case volume.GetVolumeId() == "":
-		return KeepTrying{Attempt: a.Attempt.asOpen(0), Err: errors.New("the driver answered with a volume without id")}
+		return KeepTrying{Attempt: a.Attempt.asOpen(), Err: errors.New("the driver answered with a volume without id")}
 	case size != 0 && size < least:
 		return Undo{
-			Attempt: a.Attempt.asOpen(0), Handle: volume.GetVolumeId(), orphaned: "Cleanup",
+			Attempt: a.Attempt.asOpen(), Handle: volume.GetVolumeId(), orphaned: "Cleanup",
 			Err: fmt.Errorf("created volume capacity %d less than requested capacity %d", size, least),
 		}
 	case request.GetVolumeContentSource() != nil && volume.GetContentSource() == nil:
 		return Undo{
-			Attempt: a.Attempt.asOpen(0), Handle: volume.GetVolumeId(), orphaned: "cleanup",
+			Attempt: a.Attempt.asOpen(), Handle: volume.GetVolumeId(), orphaned: "cleanup",
 			Err: errors.New("volume content source missing"),
 		}
 	default:

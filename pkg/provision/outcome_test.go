@@ -70,7 +70,14 @@ func TestEveryCode(t *testing.T) {
 func TestAfterCreate(t *testing.T) {
 	in := plain(withTopology, node("n1"))
 	attempt := created(t, in)
-	open := attempt.asOpen(0)
+	open := attempt.asOpen()
+	prompted := func(times int) *Attempt {
+		next := attempt
+		for range times {
+			next = next.asPrompted(now)
+		}
+		return next
+	}
 	moved := in.Claim.DeepCopy()
 	node("n2")(&ClaimInput{Claim: moved})
 	terminating := in.Claim.DeepCopy()
@@ -90,12 +97,12 @@ func TestAfterCreate(t *testing.T) {
 		{"nor does a missing right", Answer{Attempt: open, Err: failure(codes.PermissionDenied), Claim: in.Claim}, "KeepTrying: 0s: " + said(codes.PermissionDenied)},
 		{"a refusal of the arguments does", Answer{Attempt: open, Err: failure(codes.InvalidArgument), Claim: in.Claim}, "Infeasible: " + said(codes.InvalidArgument)},
 		{"and so does a plain final answer", Answer{Attempt: open, Err: failure(codes.NotFound), Claim: in.Claim}, "TryLater: " + said(codes.NotFound)},
-		{"T11 gone and unknown whether it runs: for ever", Answer{Attempt: attempt.asOpen(3), Err: failure(codes.DeadlineExceeded)}, "KeepTrying: 0s: " + said(codes.DeadlineExceeded)},
+		{"T11 gone and unknown whether it runs: for ever", Answer{Attempt: prompted(3), Err: failure(codes.DeadlineExceeded)}, "KeepTrying: 0s: " + said(codes.DeadlineExceeded)},
 		{"T12 gone: first prompt repeat", Answer{Attempt: open, Err: failure(codes.Internal)}, "KeepTrying: 1s: " + said(codes.Internal)},
-		{"T12 gone: second prompt repeat", Answer{Attempt: attempt.asOpen(1), Err: failure(codes.Internal), Claim: terminating}, "KeepTrying: 2s: " + said(codes.Internal)},
-		{"T12 gone: third prompt repeat", Answer{Attempt: attempt.asOpen(2), Err: failure(codes.Unknown)}, "KeepTrying: 4s: " + said(codes.Unknown)},
-		{"T12 gone: the end", Answer{Attempt: attempt.asOpen(3), Err: failure(codes.Internal)}, "LetGo: pvc-" + uid + ": " + said(codes.Internal)},
-		{"T12 there: the usual delay", Answer{Attempt: attempt.asOpen(3), Err: failure(codes.Internal), Claim: in.Claim}, "KeepTrying: 0s: " + said(codes.Internal)},
+		{"T12 gone: second prompt repeat", Answer{Attempt: prompted(1), Err: failure(codes.Internal), Claim: terminating}, "KeepTrying: 2s: " + said(codes.Internal)},
+		{"T12 gone: third prompt repeat", Answer{Attempt: prompted(2), Err: failure(codes.Unknown)}, "KeepTrying: 4s: " + said(codes.Unknown)},
+		{"T12 gone: the end", Answer{Attempt: prompted(3), Err: failure(codes.Internal)}, "LetGo: pvc-" + uid + ": " + said(codes.Internal)},
+		{"T12 there: the usual delay", Answer{Attempt: prompted(3), Err: failure(codes.Internal), Claim: in.Claim}, "KeepTrying: 0s: " + said(codes.Internal)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := AfterCreate(c.answer)
@@ -116,7 +123,7 @@ func TestPromptRepeatsAreCounted(t *testing.T) {
 	attempt := created(t, plain())
 	var waited []time.Duration
 	for {
-		outcome := AfterCreate(Answer{Attempt: attempt, Err: failure(codes.Internal)})
+		outcome := AfterCreate(Answer{Attempt: attempt, Now: now, Err: failure(codes.Internal)})
 		kept, ok := outcome.(KeepTrying)
 		if !ok {
 			if _, ok := outcome.(LetGo); !ok {
@@ -125,6 +132,9 @@ func TestPromptRepeatsAreCounted(t *testing.T) {
 			break
 		}
 		attempt = kept.Attempt
+		if got := attempt.NotBefore.Sub(now); got != kept.After {
+			t.Errorf("due in %v, asked for %v", got, kept.After)
+		}
 		waited = append(waited, kept.After)
 	}
 	if fmt.Sprint(waited) != "[1s 2s 4s]" {

@@ -4,6 +4,7 @@ package provision
 
 import (
 	"errors"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,7 @@ func build(in ClaimInput, basics basics) ClaimStep {
 		return Reschedule{err}
 	}
 	if err != nil {
-		return Reject{Err: err}
+		return Reject{Err: err, After: placeDelay(err)}
 	}
 	if name := in.attributesClass(); name != "" {
 		if in.Attributes == nil {
@@ -65,6 +66,19 @@ func build(in ClaimInput, basics basics) ClaimStep {
 		}
 	}
 	return Create{attempt}
+}
+
+// placeRetry is when a claim is looked at again that waits for a node to get its labels or its driver.
+// Looking costs no request, and a registration that has just come to its end should not wait for the
+// long delays of an old claim.
+const placeRetry = 5 * time.Second
+
+func placeDelay(err error) time.Duration {
+	var missing *topology.Error
+	if errors.As(err, &missing) {
+		return placeRetry
+	}
+	return 0
 }
 
 // checkCapabilities refuses what the driver cannot do, before anything is touched.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provision owns the two machines of the provisioner: what happens next to a claim that waits
-// for a volume, and what happens next to a volume. Everything that is sent to the driver for a volume,
+// Package provision owns the machines of the provisioner: what happens next to a claim that waits for a
+// volume, to a volume, and to an object that volumes were made from. Everything that is sent to the driver for a volume,
 // and everything that is written on a PersistentVolume, is built here.
 //
 // It must not know clients, clocks or queues: objects and answers come in as values, and what goes out

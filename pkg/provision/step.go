@@ -22,7 +22,7 @@ type (
 		After time.Duration
 	}
 	// AlreadyProvisioned: the volume exists; whatever was remembered for it may go.
-	AlreadyProvisioned struct{}
+	AlreadyProvisioned struct{ Volume *corev1.PersistentVolume }
 	// LeaveToPopulator: the source is of a kind that another component handles.
 	LeaveToPopulator struct{}
 	// ReadSource: the source is needed to decide.
@@ -38,10 +38,11 @@ type (
 	// Save: the driver has made the volume, and its PersistentVolume is still to be written.
 	Save struct{ Attempt *Attempt }
 	// Reject: nothing was asked of the driver, for a reason that is told, and tried again later. A silent
-	// one is told in the log only.
+	// one is told in the log only. After is zero for the usual growing delay.
 	Reject struct {
 		Err    error
 		Silent bool
+		After  time.Duration
 	}
 	// Reschedule: the selected node cannot have the volume; the scheduler should choose another.
 	Reschedule struct{ Err error }
@@ -95,3 +96,19 @@ func (WaitDetached) isVolumeStep() {}
 func (Confirm) isVolumeStep()      {}
 func (Delete) isVolumeStep()       {}
 func (Release) isVolumeStep()      {}
+
+// SourceStep is what happens next to an object that volumes were made from.
+//
+//sumtype:decl
+type SourceStep interface{ isSourceStep() }
+
+type (
+	// Hold: somebody still needs the source.
+	Hold struct{ By string }
+	// Lift: take our finalizer off the source.
+	Lift struct{}
+)
+
+func (Ignore) isSourceStep() {}
+func (Hold) isSourceStep()   {}
+func (Lift) isSourceStep()   {}

@@ -44,24 +44,39 @@ func NextVolumeStep(in VolumeInput) VolumeStep {
 	if volume == nil || !IsVolumeOurs(volume, in.Driver) {
 		return Ignore{"the volume is gone or not ours"}
 	}
-	protected := hasFinalizer(volume.Finalizers, wellknown.FinalizerVolume)
-	keep := volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete
+	if step := maintain(volume); step != nil {
+		return step
+	}
 	switch {
-	case keep && protected && isExplicit(volume.Spec.PersistentVolumeReclaimPolicy):
-		return Unprotect{}
-	case keep:
-		return Ignore{"the volume is to be kept"}
-	case volume.Status.Phase == corev1.VolumeBound && volume.DeletionTimestamp == nil && !protected:
-		return Protect{}
 	case volume.Status.Phase != corev1.VolumeReleased:
 		return Ignore{"the volume is not released"}
-	case volume.DeletionTimestamp != nil && !protected:
+	case volume.DeletionTimestamp != nil && !isProtected(volume):
 		return Ignore{"the volume was handled before"}
 	case in.Deleted:
 		return Release{}
 	default:
 		return nextDeletion(in)
 	}
+}
+
+// maintain keeps our finalizer on volumes that are to be deleted and off all others, and stops the walk
+// for those that are to be kept.
+func maintain(volume *corev1.PersistentVolume) VolumeStep {
+	policy := volume.Spec.PersistentVolumeReclaimPolicy
+	switch {
+	case policy != corev1.PersistentVolumeReclaimDelete && isProtected(volume) && isExplicit(policy):
+		return Unprotect{}
+	case policy != corev1.PersistentVolumeReclaimDelete:
+		return Ignore{"the volume is to be kept"}
+	case volume.Status.Phase == corev1.VolumeBound && volume.DeletionTimestamp == nil && !isProtected(volume):
+		return Protect{}
+	default:
+		return nil
+	}
+}
+
+func isProtected(volume *corev1.PersistentVolume) bool {
+	return hasFinalizer(volume.Finalizers, wellknown.FinalizerVolume)
 }
 
 // isExplicit tells the policies under which a volume is kept from one that is not filled in yet.

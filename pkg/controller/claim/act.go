@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// act does one step.
+func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.ClaimInput, step provision.ClaimStep) (reconcile.Result, error) {
+	switch s := step.(type) {
+	case provision.Ignore:
+		if in.Claim == nil {
+			c.memory.forget(key.UID)
+		}
+		klog.FromContext(ctx).V(4).Info("nothing to do", "why", s.Why)
+		return reconcile.Result{}, nil
+	case provision.Wait:
+		klog.FromContext(ctx).V(2).Info(s.Why, "after", s.After)
+		return reconcile.Result{After: s.After}, nil
+	case provision.AlreadyProvisioned:
+		if in.Attempt != nil {
+			c.saved(ctx, in.Attempt, s.Volume)
+		}
+		return reconcile.Result{}, nil
+	case provision.LeaveToPopulator:
+		c.Recorder.Normal(in.Claim, wellknown.ReasonProvisioning, "Assuming an external populator will provision the volume")
+		return reconcile.Result{}, nil
+	case provision.Create:
+		c.warn(in, s.Attempt)
+		return c.call(ctx, in, s.Attempt)
+	case provision.Resume:
+		return c.call(ctx, in, s.Attempt)
+	case provision.Save:
+		return c.save(ctx, s.Attempt)
+	case provision.Reject:
+		return c.reject(ctx, in.Claim, s)
+	case provision.Reschedule:
+		return c.reschedule(ctx, in.Claim, s.Err)
+	case provision.ReadSource, provision.ProtectSource, provision.ReadAttributes:
+		// Done by Reconcile, which decides again after them.
+	}
+	return reconcile.Result{}, fmt.Errorf("step %T has no effect here", step)
+}
+
+// warn tells once per class that its claims do not get quite what they ask for.
+func (c *Controller) warn(in provision.ClaimInput, attempt *provision.Attempt) {
+	if attempt.Warning != "" && c.memory.isFirstWarning(in.Class.UID) {
+		c.Recorder.Warning(in.Claim, wellknown.ReasonTopologyIgnored, attempt.Warning)
+	}
+}
+
+// reject tells why nothing can be asked of the driver now. Conflicts are not for users, and what goes
+// wrong because the process ends is nobody's fault.
+func (c *Controller) reject(ctx context.Context, claim *corev1.PersistentVolumeClaim, r provision.Reject) (reconcile.Result, error) {
+	c.metrics.failed(claim)
+	if !r.Silent {
+		c.tell(ctx, claim, r.Err, r.Err.Error())
+	}
+	if r.After > 0 {
+		return reconcile.Result{}, fault.RetryAfter(r.Err, r.After)
+	}
+	return reconcile.Result{}, r.Err
+}
+
+// tell puts an error where the user looks, in the given words.
+func (c *Controller) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, err error, text string) {
+	if claim != nil && ctx.Err() == nil && !kube.IsConflict(err) {
+		c.Recorder.Warning(claim, wellknown.ReasonProvisioningFailed, text)
+	}
+}
+
+// settled passes on that an attempt has ended.
+func (c *Controller) settled(attempt *provision.Attempt) {
+	if attempt != nil && attempt.Source != nil && c.SourceFreed != nil {
+		c.SourceFreed(*attempt.Source)
+	}
+}
+
+// protect puts our finalizer on a source. It comes before the call, so that the data stays while the
+// driver reads it; a crash between the two leaves a finalizer that controller/source lifts.
+func (c *Controller) protect(ctx context.Context, state *provision.SourceState) (*provision.SourceState, error) {
+	next := *state
+	var err error
+	if state.Claim != nil {
+		next.Claim, err = kube.Patch(ctx, c.Client, state.Claim, func(o *corev1.PersistentVolumeClaim) {
+			kube.AddFinalizer(o, wellknown.FinalizerCloneSource)
+		})
+		if err != nil {
+			return state, fmt.Errorf("protecting source claim %s: %w", state.Claim.Name, err)
+		}
+		c.Claims.Assume(next.Claim)
+		return &next, nil
+	}
+	next.Snapshot, err = kube.Patch(ctx, c.Client, state.Snapshot, addSnapshotFinalizer)
+	switch {
+	case apierrors.IsForbidden(err):
+		// Clusters that gave rights before the finalizer existed still expect to restore.
+		klog.FromContext(ctx).Info("the source snapshot stays unprotected: patching volumesnapshots is not allowed", "snapshot", state.Snapshot.Name)
+		next.Snapshot, next.Unprotected = state.Snapshot, true
+		return &next, nil
+	case err != nil:
+		return state, fmt.Errorf("protecting source snapshot %s: %w", state.Snapshot.Name, err)
+	}
+	return &next, nil
+}
+
+// reschedule gives the claim back to the scheduler. The resource version guards a choice that the
+// scheduler has made meanwhile; the cached claim is the one that the decision was made on.
+func (c *Controller) reschedule(ctx context.Context, claim *corev1.PersistentVolumeClaim, cause error) (reconcile.Result, error) {
+	c.metrics.failed(claim)
+	c.tell(ctx, claim, cause, cause.Error())
+	if _, ok := claim.Annotations[wellknown.AnnSelectedNode]; !ok {
+		return reconcile.Result{}, cause
+	}
+	patched, err := kube.Patch(ctx, c.Client, claim, func(o *corev1.PersistentVolumeClaim) {
+		kube.RemoveAnnotation(o, wellknown.AnnSelectedNode)
+	})
+	switch {
+	case kube.IsGone(err):
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("giving claim back to the scheduler: %w", err)
+	}
+	c.Claims.Assume(patched)
+	klog.FromContext(ctx).V(2).Info("claim given back to the scheduler", "cause", cause)
+	return reconcile.Result{}, nil
+}

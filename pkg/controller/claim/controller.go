@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package claim owns the work on claims that wait for a volume of the driver: it asks the driver for the
+// volume and writes the PersistentVolume, protects what the volume is made from, and gives a claim back
+// to the scheduler when the selected node cannot serve it. It also owns the memory of attempts whose
+// outcome is open.
+//
+// It must not know how volumes are deleted or sources released, and decides nothing: provision does.
+//
+// It stands in the middle of the walk of a claim: claim event → gather → NextClaimStep → act →
+// CreateVolume → AfterCreate → PersistentVolume, which Kubernetes binds.
+package claim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/csi-tandem/csi-tandem/pkg/capability"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
+)
+
+// Driver is what the room asks of a CSI driver. Failures are *fault.Error.
+type Driver interface {
+	CreateVolume(ctx context.Context, request *csi.CreateVolumeRequest) (*csi.Volume, error)
+	DeleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest) error
+}
+
+// Deps is what the room needs.
+type Deps struct {
+	Client       kube.Client
+	Driver       Driver
+	DriverName   string
+	Identity     string
+	Capabilities capability.Set
+	Recorder     kube.Recorder
+	Clock        clock.WithTicker
+	Topology     *topology.Index
+
+	Claims  *kube.Store[*corev1.PersistentVolumeClaim]
+	Volumes *kube.Store[*corev1.PersistentVolume]
+	Classes *kube.Store[*storagev1.StorageClass]
+
+	Workers              int
+	RetryStart, RetryMax time.Duration
+	// Registry may be nil.
+	Registry prometheus.Registerer
+
+	// Provisioned, when set, hears of every new PersistentVolume.
+	Provisioned func(*corev1.PersistentVolume)
+	// SourceFreed, when set, hears of every source that one attempt less needs.
+	SourceFreed func(provision.Source)
+}
+
+// Controller is the room.
+type Controller struct {
+	Deps
+	config  provision.Config
+	queue   *reconcile.Queue
+	memory  *memory
+	metrics metrics
+}
+
+// QueueName is the name of the queue in metrics.
+const QueueName = "claims"
+
+// New makes the room.
+func New(options Options, deps Deps) *Controller {
+	c := &Controller{
+		Deps: deps, memory: newMemory(), metrics: newMetrics(deps.Registry),
+		config: provision.Config{
+			Driver: deps.DriverName, Identity: deps.Identity, Capabilities: deps.Capabilities, Options: options.Options,
+		},
+	}
+	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
+		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
+	})
+	return c
+}
+
+// Run works until the context ends. It is called with the lead.
+func (c *Controller) Run(ctx context.Context) error { return c.queue.Run(ctx) }
+
+// IsInUse tells whether a volume is being made from a source, or may be.
+func (c *Controller) IsInUse(source provision.Source) bool { return c.memory.uses(source) }
+
+// maxSteps bounds one look at a claim; the longest road there is has fewer.
+const maxSteps = 6
+
+// Reconcile takes one claim as far as it goes without waiting, with one call of CreateVolume at most.
+// What a step reads or protects becomes input of the next decision.
+func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+	in := c.gather(key)
+	for range maxSteps {
+		step := provision.NextClaimStep(in)
+		klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
+		switch s := step.(type) {
+		case provision.ReadSource:
+			in.Source = c.fetchSource(ctx, s.Source)
+		case provision.ReadAttributes:
+			in.Attributes = c.fetchAttributes(ctx, s.Name)
+		case provision.ProtectSource:
+			source, err := c.protect(ctx, in.Source)
+			if err != nil {
+				return c.act(ctx, key, in, provision.Reject{Err: err})
+			}
+			in.Source = source
+		default:
+			return c.act(ctx, key, in, step)
+		}
+	}
+	return reconcile.Result{}, fmt.Errorf("claim %s: no decision after %d steps", key, maxSteps)
+}

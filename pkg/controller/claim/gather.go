@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"errors"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// Watch tells the queue which changes concern it.
+func (c *Controller) Watch(claims *kube.Informer[*corev1.PersistentVolumeClaim], classes *kube.Informer[*storagev1.StorageClass]) {
+	claims.OnChange(func(change kube.Change[*corev1.PersistentVolumeClaim]) { c.add(c.KeysOfClaim(change)) })
+	classes.OnChange(func(change kube.Change[*storagev1.StorageClass]) { c.add(c.KeysOfClass(change)) })
+}
+
+func (c *Controller) add(keys []reconcile.Key) {
+	for _, key := range keys {
+		c.queue.Add(key)
+	}
+}
+
+// KeysOfClaim are the claims to look at after a change of one. Claims of others and claims that have
+// their volume never enter the queue: they are most of the cluster.
+func (c *Controller) KeysOfClaim(change kube.Change[*corev1.PersistentVolumeClaim]) []reconcile.Key {
+	var keys []reconcile.Key
+	if change.Old != nil && (change.New == nil || change.New.UID != change.Old.UID) && c.remembers(change.Old.UID) {
+		keys = append(keys, keyOf(change.Old))
+	}
+	if claim := change.New; claim != nil {
+		if c.remembers(claim.UID) || claim.Spec.VolumeName == "" && provision.IsClaimOurs(claim, c.DriverName) {
+			keys = append(keys, keyOf(claim))
+		}
+	}
+	return keys
+}
+
+// KeysOfClass are the claims that wait for a class which has come or was replaced.
+func (c *Controller) KeysOfClass(change kube.Change[*storagev1.StorageClass]) []reconcile.Key {
+	if change.New == nil || change.Old != nil && change.Old.ResourceVersion == change.New.ResourceVersion {
+		return nil
+	}
+	var keys []reconcile.Key
+	for _, claim := range c.Claims.ByIndex(kube.ByStorageClass, change.New.Name) {
+		if claim.Spec.VolumeName == "" && provision.IsClaimOurs(claim, c.DriverName) {
+			keys = append(keys, keyOf(claim))
+		}
+	}
+	return keys
+}
+
+func (c *Controller) remembers(uid types.UID) bool {
+	attempt, refusal := c.memory.of(uid)
+	return attempt != nil || refusal != nil
+}
+
+func keyOf(claim *corev1.PersistentVolumeClaim) reconcile.Key {
+	return reconcile.Key{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+}
+
+func keyOfRef(ref *corev1.ObjectReference) reconcile.Key {
+	return reconcile.Key{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+}
+
+// lookup gives the claim of a key, nil when it is gone or replaced by a namesake.
+func (c *Controller) lookup(key reconcile.Key) *corev1.PersistentVolumeClaim {
+	claim, ok := c.Claims.Lookup(kube.Key{Namespace: key.Namespace, Name: key.Name})
+	if !ok || claim.UID != key.UID {
+		return nil
+	}
+	return claim
+}
+
+func (c *Controller) gather(key reconcile.Key) provision.ClaimInput {
+	in := provision.ClaimInput{Config: c.config, Topology: c.Topology, Now: c.Clock.Now(), Claim: c.lookup(key)}
+	in.Attempt, in.Refusal = c.memory.of(key.UID)
+	names := provision.VolumeNames(c.config.Options, key.UID)
+	if in.Attempt != nil {
+		names = append(names, in.Attempt.Name())
+	}
+	for _, name := range names {
+		if volume, ok := c.Volumes.Lookup(kube.Key{Name: name}); ok {
+			in.Volume = volume
+			break
+		}
+	}
+	if in.Claim != nil {
+		in.Class, _ = c.Classes.Lookup(kube.Key{Name: provision.ClassName(in.Claim)})
+	}
+	return in
+}
+
+// fetchSource reads the source of a claim. Snapshots, contents and volumes are read live: a volume made
+// from an outdated idea of its source holds somebody else's data, and the provisioner has no cache of
+// snapshots that it would need for nothing else.
+func (c *Controller) fetchSource(ctx context.Context, source provision.Source) *provision.SourceState {
+	state := &provision.SourceState{}
+	key := kube.Key{Namespace: source.Namespace, Name: source.Name}
+	if source.Kind == wellknown.KindPersistentVolumeClaim {
+		c.fetchCloneSource(ctx, state, key)
+		return state
+	}
+	snapshot, err := kube.Fetch[*snapv1.VolumeSnapshot](ctx, c.Client, key)
+	if err != nil {
+		state.SnapshotErr = err
+		return state
+	}
+	state.Snapshot = snapshot
+	if snapshot.Status == nil || snapshot.Status.BoundVolumeSnapshotContentName == nil {
+		return state
+	}
+	content, err := kube.Fetch[*kube.Content](ctx, c.Client, kube.Key{Name: *snapshot.Status.BoundVolumeSnapshotContentName})
+	if err != nil {
+		state.ContentErr = err
+		return state
+	}
+	state.Content = &content.VolumeSnapshotContent
+	return state
+}
+
+func (c *Controller) fetchCloneSource(ctx context.Context, state *provision.SourceState, key kube.Key) {
+	claim, ok := c.Claims.Lookup(key)
+	if !ok {
+		state.ClaimErr = errors.New("not found")
+		return
+	}
+	state.Claim = claim
+	if claim.Spec.VolumeName == "" {
+		return
+	}
+	volume, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.Key{Name: claim.Spec.VolumeName})
+	if err != nil {
+		state.VolumeErr = err
+		return
+	}
+	state.Volume = volume
+}
+
+// fetchAttributes reads a VolumeAttributesClass live: few claims name one, so it is in no cache.
+func (c *Controller) fetchAttributes(ctx context.Context, name string) *provision.AttributesState {
+	class, err := kube.Fetch[*storagev1.VolumeAttributesClass](ctx, c.Client, kube.Key{Name: name})
+	return &provision.AttributesState{Class: class, Err: err}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+)
+
+// memory holds what is known of claims beyond their objects: attempts whose outcome is open, with the
+// exact request, and what the driver found infeasible. It outlives the claims: a volume that may exist
+// must be found again even when nobody asks for it any more.
+type memory struct {
+	mu       sync.Mutex
+	attempts map[types.UID]*provision.Attempt
+	// began is when the first call for a claim was made.
+	began    map[types.UID]time.Time
+	refusals map[types.UID]*provision.Refusal
+	// warned are the classes of which a warning was told.
+	warned map[types.UID]bool
+}
+
+func newMemory() *memory {
+	return &memory{
+		attempts: map[types.UID]*provision.Attempt{}, began: map[types.UID]time.Time{},
+		refusals: map[types.UID]*provision.Refusal{}, warned: map[types.UID]bool{},
+	}
+}
+
+func (m *memory) of(uid types.UID) (*provision.Attempt, *provision.Refusal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.attempts[uid], m.refusals[uid]
+}
+
+// keep remembers an attempt. A refusal of an earlier one is over.
+func (m *memory) keep(attempt *provision.Attempt, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	uid := attempt.Ref.UID
+	if m.attempts[uid] == nil {
+		m.began[uid] = now
+	}
+	m.attempts[uid] = attempt
+	delete(m.refusals, uid)
+}
+
+// since is how long the work on a claim has taken so far.
+func (m *memory) since(uid types.UID, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return now.Sub(m.began[uid])
+}
+
+// refuse remembers that a claim's request is infeasible; its attempt is over.
+func (m *memory) refuse(uid types.UID, refusal *provision.Refusal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refusals[uid] = refusal
+}
+
+// forget drops all that is known of a claim, and gives the attempt that was open, or nil.
+func (m *memory) forget(uid types.UID) *provision.Attempt {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	attempt := m.attempts[uid]
+	delete(m.attempts, uid)
+	delete(m.began, uid)
+	delete(m.refusals, uid)
+	return attempt
+}
+
+func (m *memory) uses(source provision.Source) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, attempt := range m.attempts {
+		if attempt.Source != nil && *attempt.Source == source {
+			return true
+		}
+	}
+	return false
+}
+
+// isFirstWarning tells whether a warning about a class is new.
+func (m *memory) isFirstWarning(class types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	told := m.warned[class]
+	m.warned[class] = true
+	return !told
+}

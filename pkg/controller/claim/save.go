@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// save writes the PersistentVolume of a volume that the driver has made. It is tried for as long as it
+// takes, and the volume is never given up meanwhile: deleting it because of a slow API server would only
+// make another one. A crash here costs one more CreateVolume, which finds the volume by its name.
+func (c *Controller) save(ctx context.Context, attempt *provision.Attempt) (reconcile.Result, error) {
+	volume := provision.BuildVolume(attempt, attempt.Made)
+	stored, err := kube.Create(ctx, c.Client, volume)
+	if apierrors.IsAlreadyExists(err) {
+		stored, err = c.fetchOwn(ctx, volume)
+	}
+	if err != nil {
+		err = fmt.Errorf("saving PersistentVolume %s: %w", volume.Name, err)
+		if isRefusal(err) {
+			return c.reject(ctx, c.lookup(keyOfRef(attempt.Ref)), provision.Reject{Err: err})
+		}
+		return reconcile.Result{}, err
+	}
+	c.Volumes.Assume(stored)
+	c.saved(ctx, attempt, stored)
+	return reconcile.Result{}, nil
+}
+
+// saved ends an attempt whose PersistentVolume is written.
+func (c *Controller) saved(ctx context.Context, attempt *provision.Attempt, stored *corev1.PersistentVolume) {
+	ref := attempt.Ref
+	took := c.memory.since(ref.UID, c.Clock.Now())
+	c.settled(c.memory.forget(ref.UID))
+	klog.FromContext(ctx).V(2).Info("volume provisioned", "volume", stored.Name)
+	if claim := c.lookup(keyOfRef(ref)); claim != nil {
+		c.metrics.provisioned(claim, took)
+		c.Recorder.Normal(claim, wellknown.ReasonProvisioningSucceeded, "Successfully provisioned volume "+stored.Name)
+	}
+	if c.Provisioned != nil {
+		c.Provisioned(stored)
+	}
+}
+
+// isRefusal tells the errors that a repeat alone will not cure; all others pass, and are not for users.
+func isRefusal(err error) bool {
+	var other *taken
+	return errors.As(err, &other) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err)
+}
+
+// fetchOwn reads the PersistentVolume that has the name already. It is live because it was written just
+// now, by a call whose answer was lost or by a process before this one; it is ours only if it is for the
+// same claim and the same volume.
+func (c *Controller) fetchOwn(ctx context.Context, wanted *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+	found, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.Key{Name: wanted.Name})
+	if err != nil {
+		return nil, err
+	}
+	ref, source := found.Spec.ClaimRef, found.Spec.CSI
+	sameClaim := ref != nil && ref.UID == wanted.Spec.ClaimRef.UID
+	sameVolume := source != nil && source.Driver == wanted.Spec.CSI.Driver && source.VolumeHandle == wanted.Spec.CSI.VolumeHandle
+	if !sameClaim || !sameVolume {
+		return nil, &taken{name: wanted.Name, handle: wanted.Spec.CSI.VolumeHandle}
+	}
+	return found, nil
+}
+
+// taken is the error of a name that belongs to another volume. Its text goes to the user, who has to act.
+type taken struct{ name, handle string }
+
+func (t *taken) Error() string {
+	return fmt.Sprintf("it exists already and is not for this claim or not volume %q; nothing is deleted", t.handle)
+}
+
+// undoTries is how often a wrong volume is deleted before it counts as orphaned.
+const undoTries = 5
+
+// undo removes a volume that came back wrong. The driver may have answered about a volume that is in use
+// already, and only badly: what any PersistentVolume holds is never deleted.
+func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (reconcile.Result, error) {
+	holder, err := c.fetchHolder(ctx, u.Handle, s.attempt.Name())
+	switch {
+	case err != nil:
+		c.memory.keep(u.Attempt, c.Clock.Now())
+		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; looking for its PersistentVolume: %w", u.Err, err)})
+	case holder != nil:
+		c.settled(c.memory.forget(s.attempt.Ref.UID))
+		if holder.Spec.ClaimRef != nil && holder.Spec.ClaimRef.UID == s.attempt.Ref.UID {
+			// The claim has its volume; only the answer about it was wrong.
+			c.tell(ctx, s.claim, u.Err, fmt.Sprintf("%v; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name))
+			return reconcile.Result{}, nil
+		}
+		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name)})
+	}
+	if err := c.deleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: u.Handle, Secrets: s.secrets}); err != nil {
+		c.memory.keep(u.Attempt, c.Clock.Now())
+		return c.reject(ctx, s.claim, provision.Reject{Err: u.Orphaned(err)})
+	}
+	c.settled(c.memory.forget(s.attempt.Ref.UID))
+	return c.reject(ctx, s.claim, provision.Reject{Err: u.Err})
+}
+
+// deleteVolume tries a few times at once: nobody would come back for the volume later.
+func (c *Controller) deleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest) error {
+	var err error
+	for range undoTries {
+		if err = c.Driver.DeleteVolume(ctx, request); err == nil || fault.IsNotFound(err) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+// page bounds one answer of the search for a holder.
+const page = 500
+
+// fetchHolder finds the PersistentVolume that holds a handle, or nil. The cache answers most cases; that
+// it has none proves nothing, so all are read live, in pages, with the likeliest name first.
+func (c *Controller) fetchHolder(ctx context.Context, handle, name string) (*corev1.PersistentVolume, error) {
+	if cached := c.Volumes.ByIndex(kube.ByHandle, kube.HandleKey(c.DriverName, handle)); len(cached) > 0 {
+		return cached[0], nil
+	}
+	likely, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.Key{Name: name})
+	switch {
+	case err == nil && c.holds(likely, handle):
+		return likely, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, err
+	}
+	options := metav1.ListOptions{Limit: page}
+	for {
+		answer, err := c.Client.List(ctx, kube.ResourceOf[*corev1.PersistentVolume](), "", options)
+		if err != nil {
+			return nil, err
+		}
+		list, ok := answer.(*corev1.PersistentVolumeList)
+		if !ok {
+			return nil, fmt.Errorf("listing PersistentVolumes: got %T", answer)
+		}
+		for i := range list.Items {
+			if c.holds(&list.Items[i], handle) {
+				return &list.Items[i], nil
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil, nil
+		}
+	}
+}
+
+func (c *Controller) holds(volume *corev1.PersistentVolume, handle string) bool {
+	source := volume.Spec.CSI
+	return source != nil && source.Driver == c.DriverName && source.VolumeHandle == handle
+}

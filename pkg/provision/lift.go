@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// SourceInput is all that the next step of a source depends on.
+type SourceInput struct {
+	// Kind is VolumeSnapshot or PersistentVolumeClaim.
+	Kind string
+	// Object is the source, nil when it is gone.
+	Object metav1.Object
+	// Users are the claims that name the source, finished ones too.
+	Users []*corev1.PersistentVolumeClaim
+	// InUse tells that a volume is being made from it, for a claim that may be gone already.
+	InUse bool
+}
+
+// NextSourceStep says whether our finalizer may leave a source. All users are counted: the first of two
+// restores that ends must not take away the protection of the other.
+func NextSourceStep(in SourceInput) SourceStep {
+	switch {
+	case in.Object == nil || !hasFinalizer(in.Object.GetFinalizers(), SourceFinalizer(in.Kind)):
+		return Ignore{"the source is gone or not protected by us"}
+	case in.Kind == wellknown.KindPersistentVolumeClaim && in.Object.GetDeletionTimestamp() == nil:
+		// It costs nothing on a living claim, and saves the write for its next clone.
+		return Ignore{"the source claim is not being deleted"}
+	case in.InUse:
+		return Hold{"a volume that is being made"}
+	}
+	for _, claim := range in.Users {
+		if IsWaiting(claim) {
+			return Hold{"claim " + claim.Namespace + "/" + claim.Name}
+		}
+	}
+	return Lift{}
+}
+
+// SourceFinalizer is our finalizer on sources of a kind.
+func SourceFinalizer(kind string) string {
+	if kind == wellknown.KindVolumeSnapshot {
+		return wellknown.FinalizerSnapshotAsSource
+	}
+	return wellknown.FinalizerCloneSource
+}
+
+// IsWaiting tells that a claim has no volume yet and may still get one.
+func IsWaiting(claim *corev1.PersistentVolumeClaim) bool {
+	pending := claim.Status.Phase == corev1.ClaimPending || claim.Status.Phase == ""
+	return pending && claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"testing"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+func TestNextSourceStep(t *testing.T) {
+	snapshot := &snapv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"foreign", wellknown.FinalizerSnapshotAsSource}}}
+	bare := &snapv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"foreign", wellknown.FinalizerSnapshotSource}}}
+	living := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{wellknown.FinalizerCloneSource}}}
+	dying := living.DeepCopy()
+	dying.DeletionTimestamp = gone
+
+	user := func(edit func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+		claim := plain().Claim
+		edit(claim)
+		return claim
+	}
+	waiting := user(func(*corev1.PersistentVolumeClaim) {})
+	pending := user(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending })
+	bound := user(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase, c.Spec.VolumeName = corev1.ClaimBound, "v" })
+	going := user(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = gone })
+
+	const kind, claimKind = wellknown.KindVolumeSnapshot, wellknown.KindPersistentVolumeClaim
+	for _, c := range []struct {
+		name string
+		in   SourceInput
+		want string
+	}{
+		{"T35 nobody left", SourceInput{Kind: kind, Object: snapshot, Users: []*corev1.PersistentVolumeClaim{bound}}, "Lift"},
+		{"T102 an orphan", SourceInput{Kind: kind, Object: snapshot}, "Lift"},
+		{"W3 T103 one of two is done", SourceInput{Kind: kind, Object: snapshot, Users: []*corev1.PersistentVolumeClaim{bound, pending}}, "Hold: claim ns1/data"},
+		{"W19 T102 no phase yet", SourceInput{Kind: kind, Object: snapshot, Users: []*corev1.PersistentVolumeClaim{waiting}}, "Hold: claim ns1/data"},
+		{"B005 the claim is gone, the call is not", SourceInput{Kind: kind, Object: snapshot, InUse: true}, "Hold: a volume that is being made"},
+		{"a terminating claim gets no volume any more", SourceInput{Kind: kind, Object: snapshot, Users: []*corev1.PersistentVolumeClaim{going}}, "Lift"},
+		{"not protected by us", SourceInput{Kind: kind, Object: bare}, "Ignore: the source is gone or not protected by us"},
+		{"gone", SourceInput{Kind: kind}, "Ignore: the source is gone or not protected by us"},
+		{"T101 a living source claim", SourceInput{Kind: claimKind, Object: living}, "Ignore: the source claim is not being deleted"},
+		{"T101 a terminating source claim with a clone under way", SourceInput{Kind: claimKind, Object: dying, Users: []*corev1.PersistentVolumeClaim{pending}}, "Hold: claim ns1/data"},
+		{"T101 a terminating source claim after its last clone", SourceInput{Kind: claimKind, Object: dying, Users: []*corev1.PersistentVolumeClaim{bound}}, "Lift"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			step := NextSourceStep(c.in)
+			got := show(step)
+			if hold, ok := step.(Hold); ok {
+				got = "Hold: " + hold.By
+			}
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
