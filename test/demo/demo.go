@@ -89,17 +89,18 @@ func (d *demo) speak(e ending) int {
 		fmt.Fprintf(d.out, "\nDEMO PASSED: %s, in %s\n", e.verdict, took)
 		return 0
 	}
-	text := strings.ReplaceAll(e.err.Error(), "\n", "\n  ")
+	fmt.Fprintf(d.out, "\nwhat is known about the failure:\n  %s\n", strings.ReplaceAll(e.err.Error(), "\n", "\n  "))
+	where := "setting up"
+	var failed *story.StepError
+	if errors.As(e.err, &failed) {
+		where = "step " + failed.Step
+	}
 	if d.stage != nil {
-		if _, gone := os.Stat(d.stage.Dir()); gone == nil {
-			text += "\n  logs are in " + d.stage.Dir()
+		if _, err := os.Stat(d.stage.Dir()); err == nil {
+			where += ", the logs are in " + d.stage.Dir()
 		}
 	}
-	first, rest, more := strings.Cut(text, "\n")
-	if more {
-		fmt.Fprintf(d.out, "\nwhat is known about the failure:\n  %s\n%s\n", first, rest)
-	}
-	fmt.Fprintf(d.out, "\nDEMO FAILED: %s (after %s)\n", strings.TrimSuffix(first, ":"), took)
+	fmt.Fprintf(d.out, "\nDEMO FAILED: %s (after %s)\n", where, took)
 	return 1
 }
 
