@@ -108,7 +108,7 @@ func (a *access) await(ctx context.Context, right Right) error {
 	a.require(right)
 	for {
 		a.mu.Lock()
-		missing, news := a.missing(right), a.news
+		missing, news := a.missing(right, refused, unasked), a.news
 		a.mu.Unlock()
 		if len(missing) == 0 {
 			return nil
@@ -121,11 +121,11 @@ func (a *access) await(ctx context.Context, right Right) error {
 	}
 }
 
-// missing lists the verbs of a right that were refused or not asked for yet.
-func (a *access) missing(r Right) []string {
+// missing lists the verbs of a right whose verdict is one of these.
+func (a *access) missing(r Right, verdicts ...verdict) []string {
 	var verbs []string
 	for verb := range strings.FieldsSeq(r.Verbs) {
-		if v := a.verdicts[question{r.Group, r.Resource, r.Namespace, verb}]; v == refused || v == unasked {
+		if slices.Contains(verdicts, a.verdicts[question{r.Group, r.Resource, r.Namespace, verb}]) {
 			verbs = append(verbs, verb)
 		}
 	}
@@ -215,7 +215,7 @@ func (a *access) report(logger klog.Logger) {
 	defer a.mu.Unlock()
 	now := map[string]bool{}
 	for _, r := range a.rights {
-		if verbs := a.missing(r); len(verbs) > 0 {
+		if verbs := a.missing(r, refused); len(verbs) > 0 {
 			text := fmt.Sprintf("missing right: %s on %s, needed for %s; %s grants it", strings.Join(verbs, ", "), r.object(), r.Why, a.manifest)
 			now[text] = true
 			if !a.told[text] {

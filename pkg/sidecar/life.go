@@ -36,13 +36,17 @@ type life struct {
 	events   events
 }
 
-// run lives until the work ends or the context does. What serves the work, such as HTTP and events, ends
-// after it.
 func (p *process) run(ctx context.Context) error {
 	l, err := p.born()
 	if err != nil {
 		return err
 	}
+	return l.run(ctx)
+}
+
+// run lives until the work ends or the context does. What serves the work, such as HTTP and events, ends
+// after it.
+func (l *life) run(ctx context.Context) error {
 	group, outer := errgroup.WithContext(context.WithoutCancel(ctx))
 	outer, end := context.WithCancel(outer)
 	defer end()
@@ -57,7 +61,7 @@ func (p *process) run(ctx context.Context) error {
 	group.Go(func() error { return l.serve(outer) })
 	group.Go(func() error { return l.access.run(outer) })
 	group.Go(func() error { defer end(); return l.work(working) })
-	err = group.Wait()
+	err := group.Wait()
 	end()
 	l.events.wait()
 	if err == nil {
@@ -83,6 +87,10 @@ func (p *process) born() (*life, error) {
 	if err != nil {
 		return nil, fatal("the name of this host, which names the holder of leases: %w", err)
 	}
+	return p.begun(client, leaseClient, host), nil
+}
+
+func (p *process) begun(client, leaseClient kube.Client, host string) *life {
 	l := &life{
 		process: p, client: client, leaseClient: leaseClient, clock: clock.RealClock{}, holder: holderIdentity(host),
 		leaseNamespace: leaseNamespace(p.Options.Election.Namespace, serviceAccountNamespace),
@@ -90,7 +98,7 @@ func (p *process) born() (*life, error) {
 	}
 	l.access = newAccess(client, l.clock, l.health, p.Manifest)
 	l.access.require(p.Rights...)
-	return l, nil
+	return l
 }
 
 // work waits for the driver, and then lives one term after the other. Between two of them a lease was

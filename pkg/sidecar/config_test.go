@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// kubeconfig writes a file whose server can be told by its name.
+func kubeconfig(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],` +
+		`"clusters":[{"name":"c","cluster":{"server":"http://` + name + `"}}]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestWhichAPIServer(t *testing.T) {
+	flagged, fromEnv := kubeconfig(t, "flag"), kubeconfig(t, "env")
+	for _, c := range []struct {
+		name, env, want string
+		options         Options
+	}{
+		{"the flag", "", "http://flag", Options{Kubeconfig: flagged}},
+		{"the variable", fromEnv, "http://env", Options{}},
+		{"both, in the snapshotter", fromEnv, "http://flag", Options{Kubeconfig: flagged}},
+		{"both, in the provisioner", fromEnv, "http://env", Options{Kubeconfig: flagged, EnvironmentFirst: true}},
+		{"a URL", "", "http://elsewhere", Options{Master: "http://elsewhere"}},
+		{"a URL on top of a file", "", "http://elsewhere", Options{Master: "http://elsewhere", Kubeconfig: flagged}},
+		{"a file that is not there", "/does/not/exist", "", Options{}},
+		{"nothing", "", "", Options{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", c.env)
+			t.Setenv("KUBERNETES_SERVICE_HOST", "")
+			config, err := buildConfig(&c.options, "agent")
+			if (err != nil) != (c.want == "") {
+				t.Fatalf("error: %v", err)
+			}
+			if err == nil && config.Host != c.want {
+				t.Errorf("%s, want %s", config.Host, c.want)
+			}
+		})
+	}
+}
+
+func TestClientLimits(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	for given, want := range map[float64]float32{-1: -1, 0: -1, 7.5: 7.5} {
+		config, err := buildConfig(&Options{Master: "http://x", KubeAPIQPS: given, KubeAPIBurst: 10}, "agent")
+		if err != nil || config.QPS != want || config.Burst != 10 {
+			t.Errorf("--kube-api-qps=%v: %v %v %v", given, config.QPS, config.Burst, err)
+		}
+		if own := leaseConfig(config, 10*time.Second); own.QPS != -1 || own.Timeout != 5*time.Second {
+			t.Errorf("the elector's client: %v %v", own.QPS, own.Timeout)
+		}
+	}
+}
+
+func TestIdentities(t *testing.T) {
+	now := time.UnixMilli(1700000000123)
+	if got := newIdentity(now, "d.example"); !regexp.MustCompile(`^1700000000123-\d{1,4}-d\.example$`).MatchString(got) {
+		t.Errorf("identity %q", got)
+	}
+	one, two := holderIdentity("host.example_"), holderIdentity("host.example_")
+	if one == two || !strings.HasPrefix(one, "host-example-X-") {
+		t.Errorf("holders %q and %q", one, two)
+	}
+}
+
+func TestLeaseNames(t *testing.T) {
+	for got, want := range map[string]string{
+		SanitizedLease("hostpath.csi.k8s.io"):   "hostpath-csi-k8s-io",
+		SanitizedLease("a.b/c_"):                "a-b-c-X",
+		SnapshotterLease("hostpath.csi.k8s.io"): "external-snapshotter-leader-hostpath-csi-k8s-io",
+		SnapshotterLease("a.b/c"):               "external-snapshotter-leader-a-b-c", // S94
+		BinderLease:                             "snapshot-controller-leader",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestLeaseNamespace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "namespace")
+	if err := os.WriteFile(file, []byte("of-the-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ flagged, env, file, want string }{
+		{"flagged", "pod", file, "flagged"},
+		{"", "pod", file, "pod"},
+		{"", "", file, "of-the-file"},
+		{"", "", "/does/not/exist", "default"},
+	} {
+		t.Setenv("POD_NAMESPACE", c.env)
+		if got := leaseNamespace(c.flagged, c.file); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
