@@ -48,6 +48,9 @@ func handOver(api *API, claim *corev1.PersistentVolumeClaim) {
 	if !ok {
 		return
 	}
+	if claim.Annotations[wellknown.AnnStorageProvisioner] == class.Provisioner {
+		return
+	}
 	waits := class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 	if waits && claim.Annotations[wellknown.AnnSelectedNode] == "" {
 		return
@@ -67,12 +70,13 @@ func bind(api *API, volume *corev1.PersistentVolume) {
 	key := kube.Key{Namespace: ref.Namespace, Name: ref.Name}
 	claim, ok := Read[*corev1.PersistentVolumeClaim](api, key)
 	if !ok || (ref.UID != "" && claim.UID != ref.UID) {
-		if ref.UID != "" {
+		if ref.UID != "" && volume.Status.Phase != corev1.VolumeReleased {
 			Edit(api, kube.KeyOf(volume), func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeReleased })
 		}
 		return
 	}
-	if claim.Spec.VolumeName != "" && claim.Spec.VolumeName != volume.Name {
+	isDone := claim.Status.Phase == corev1.ClaimBound && volume.Status.Phase == corev1.VolumeBound && ref.UID != ""
+	if isDone || (claim.Spec.VolumeName != "" && claim.Spec.VolumeName != volume.Name) {
 		return
 	}
 	Edit(api, kube.KeyOf(volume), func(v *corev1.PersistentVolume) {
