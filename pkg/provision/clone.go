@@ -8,6 +8,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // checkClone goes from the source claim to its volume to the driver's handle.
@@ -22,7 +24,7 @@ func checkClone(in ClaimInput, name string) (*csi.VolumeContentSource, error) {
 		return nil, fmt.Errorf("error getting PVC %s (namespace %q) from api server: %w", name, in.Claim.Namespace, err)
 	case source.Status.Phase != corev1.ClaimBound:
 		return nil, fmt.Errorf("the PVC DataSource %s must have a status of Bound.  Got %s", name, source.Status.Phase)
-	case source.DeletionTimestamp != nil:
+	case isLeaving(source, wellknown.FinalizerCloneSource, in.Claim):
 		return nil, fmt.Errorf("the PVC DataSource %s is currently being deleted", name)
 	case source.Spec.StorageClassName == nil:
 		return nil, fmt.Errorf("the source PVC (%s) storageclass cannot be empty", name)

@@ -52,6 +52,7 @@ func TestClone(t *testing.T) {
 	phase := func(p corev1.PersistentVolumeClaimPhase) func(*ClaimInput) {
 		return sourceIs(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = p })
 	}
+	dying := sourceIs(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = gone })
 	runClaims(t, []claimRow{
 		{"T44 in order, classes differ", clone(), ours},
 		{"T44 not protected yet", clone(sourceIs(func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil })), "ProtectSource: {PersistentVolumeClaim ns1 src}"},
@@ -59,7 +60,9 @@ func TestClone(t *testing.T) {
 		{"T45 cannot be read", clone(func(in *ClaimInput) { *in.Source = SourceState{ClaimErr: errors.New("no")} }), refused + `error getting PVC src (namespace "ns1") from api server: no`},
 		{"T45 pending", clone(phase(corev1.ClaimPending)), refused + "the PVC DataSource src must have a status of Bound.  Got Pending"},
 		{"T45 lost", clone(phase(corev1.ClaimLost)), refused + "the PVC DataSource src must have a status of Bound.  Got Lost"},
-		{"T45 terminating", clone(sourceIs(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = gone })), refused + "the PVC DataSource src is currently being deleted"},
+		{"T45 terminating", clone(dying, sourceIs(func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{"foreign"} })), refused + "the PVC DataSource src is currently being deleted"},
+		{"B031 terminating, but a clone may have been interrupted", clone(dying), ours},
+		{"B005 terminating, and the claim came after", clone(dying, cameLate), refused + "the PVC DataSource src is currently being deleted"},
 		{"T45 no class", clone(sourceIs(func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil })), refused + "the source PVC (src) storageclass cannot be empty"},
 		{"T45 the claim has no class field", clone(annotate(wellknown.AnnBetaStorageClass, "sc"), func(in *ClaimInput) { in.Claim.Spec.StorageClassName = nil }), refused + "the requested PVC (data) storageclass cannot be empty"},
 		{"T47 smaller", clone(asks("1Mi")), refused + "error, new PVC request must be greater than or equal in size to the specified PVC data source, requested 1048576 but source is 1073741824"},

@@ -34,7 +34,8 @@ func NextSourceStep(in SourceInput) SourceStep {
 		return Hold{"a volume that is being made"}
 	}
 	for _, claim := range in.Users {
-		if IsWaiting(claim) {
+		// A claim that came after the deletion is refused, and must not hold the source for ever.
+		if IsWaiting(claim) && !isLate(claim, in.Object) {
 			return Hold{"claim " + claim.Namespace + "/" + claim.Name}
 		}
 	}

@@ -27,6 +27,7 @@ func TestNextSourceStep(t *testing.T) {
 	waiting := user(func(*corev1.PersistentVolumeClaim) {})
 	pending := user(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending })
 	bound := user(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase, c.Spec.VolumeName = corev1.ClaimBound, "v" })
+	late := user(func(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = metav1.NewTime(now) })
 	going := user(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = gone })
 
 	const kind, claimKind = wellknown.KindVolumeSnapshot, wellknown.KindPersistentVolumeClaim
@@ -45,6 +46,7 @@ func TestNextSourceStep(t *testing.T) {
 		{"gone", SourceInput{Kind: kind}, "Ignore: the source is gone or not protected by us"},
 		{"T101 a living source claim", SourceInput{Kind: claimKind, Object: living}, "Ignore: the source claim is not being deleted"},
 		{"T101 a terminating source claim with a clone under way", SourceInput{Kind: claimKind, Object: dying, Users: []*corev1.PersistentVolumeClaim{pending}}, "Hold: claim ns1/data"},
+		{"B005 a claim that came after the deletion holds nothing", SourceInput{Kind: claimKind, Object: dying, Users: []*corev1.PersistentVolumeClaim{late}}, "Lift"},
 		{"T101 a terminating source claim after its last clone", SourceInput{Kind: claimKind, Object: dying, Users: []*corev1.PersistentVolumeClaim{bound}}, "Lift"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

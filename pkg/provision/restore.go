@@ -24,8 +24,7 @@ func checkSnapshot(in ClaimInput, name string) (*csi.VolumeContentSource, error)
 	switch {
 	case snapshot == nil:
 		return nil, fmt.Errorf("error getting snapshot %s from api server: not read", name)
-	case snapshot.DeletionTimestamp != nil && !hasFinalizer(snapshot.Finalizers, wellknown.FinalizerSnapshotAsSource):
-		// With our finalizer a restore that began before the deletion may have been interrupted.
+	case isLeaving(snapshot, wellknown.FinalizerSnapshotAsSource, in.Claim):
 		return nil, fmt.Errorf("snapshot %s is being deleted", name)
 	case snapshot.Status == nil || snapshot.Status.BoundVolumeSnapshotContentName == nil:
 		return nil, fmt.Errorf("snapshot %s not bound", name)

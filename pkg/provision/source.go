@@ -9,6 +9,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
@@ -92,6 +93,20 @@ func CheckSource(in ClaimInput, source *Source) (*csi.VolumeContentSource, error
 		return nil, fmt.Errorf("error getting handle for DataSource Type %s by Name %s: %w", source.Kind, source.Name, err)
 	}
 	return content, nil
+}
+
+// isLeaving tells that a source is being deleted and that a claim comes too late for it. One that is older
+// than the deletion may have been interrupted in the middle of its call, which our finalizer waits for;
+// refusing it would leave both waiting for each other.
+func isLeaving(source metav1.Object, finalizer string, claim *corev1.PersistentVolumeClaim) bool {
+	return source.GetDeletionTimestamp() != nil &&
+		(!hasFinalizer(source.GetFinalizers(), finalizer) || isLate(claim, source))
+}
+
+// isLate tells that a claim was made after the deletion of its source had begun.
+func isLate(claim *corev1.PersistentVolumeClaim, source metav1.Object) bool {
+	deleted := source.GetDeletionTimestamp()
+	return deleted != nil && claim.CreationTimestamp.After(deleted.Time)
 }
 
 // isProtected tells whether our finalizer is on the source, or cannot be.

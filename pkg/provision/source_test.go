@@ -60,6 +60,8 @@ func contentIs(edit func(*snapv1.VolumeSnapshotContent)) func(*ClaimInput) {
 	return func(in *ClaimInput) { edit(in.Source.Content) }
 }
 
+func cameLate(in *ClaimInput) { in.Claim.CreationTimestamp = metav1.NewTime(now) }
+
 func asks(size string) func(*ClaimInput) {
 	return func(in *ClaimInput) {
 		in.Claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
@@ -109,6 +111,7 @@ func TestRestore(t *testing.T) {
 			refused + "error getting snapshot snap from api server: no such thing"},
 		{"T39 T36.2 terminating without our finalizer", restore(terminating, unprotected), refused + "snapshot snap is being deleted"},
 		{"T39 terminating with our finalizer", restore(terminating), ours},
+		{"B005 terminating, and the claim came after", restore(terminating, cameLate), refused + "snapshot snap is being deleted"},
 		{"T36.3 no status", restore(snapshotIs(func(s *snapv1.VolumeSnapshot) { s.Status = nil })), refused + "snapshot snap not bound"},
 		{"T36.3 not bound", restore(snapshotIs(func(s *snapv1.VolumeSnapshot) { s.Status.BoundVolumeSnapshotContentName = nil })), refused + "snapshot snap not bound"},
 		{"T36.4 no content", restore(func(in *ClaimInput) { in.Source.Content, in.Source.ContentErr = nil, errors.New("no such thing") }),

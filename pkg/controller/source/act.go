@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+)
+
+// task is a source and what is known about it.
+type task[T kube.Object] struct {
+	source T
+	in     provision.SourceInput
+}
+
+// act does the next step of a source. Every reason to hold one ends with an event that brings it back.
+func act[T kube.Object](ctx context.Context, client kube.Client, store *kube.Store[T], t task[T]) error {
+	logger := klog.FromContext(ctx)
+	switch s := provision.NextSourceStep(t.in).(type) {
+	case provision.Ignore:
+		logger.V(4).Info("nothing to do", "why", s.Why)
+		return nil
+	case provision.Hold:
+		logger.V(4).Info("source is still needed", "by", s.By)
+		return nil
+	case provision.Lift:
+		patched, err := kube.Patch(ctx, client, t.source, func(o T) {
+			kube.RemoveFinalizer(o, provision.SourceFinalizer(t.in.Kind))
+		})
+		switch {
+		case kube.IsGone(err):
+			return nil
+		case apierrors.IsForbidden(err):
+			// Rights of clusters from before the finalizer: it was put there by somebody who had more.
+			logger.V(2).Info("source keeps its finalizer: patching it is not allowed", "err", err)
+			return nil
+		case err != nil:
+			return fmt.Errorf("releasing source: %w", err)
+		}
+		if patched.GetDeletionTimestamp() == nil || len(patched.GetFinalizers()) > 0 {
+			// Without finalizers a terminating object is gone with this answer, and must not be remembered.
+			store.Assume(patched)
+		}
+		logger.V(2).Info("source released")
+		return nil
+	}
+	return fmt.Errorf("a step of source %s has no effect here", kube.KeyOf(t.source))
+}

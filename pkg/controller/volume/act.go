@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volume
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// detachPoll is when a volume that waits for its nodes is looked at again, should the event of the last
+// detachment get lost.
+const detachPoll = time.Minute
+
+// act does one step.
+func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step provision.VolumeStep) (reconcile.Result, error) {
+	volume := in.Volume
+	switch s := step.(type) {
+	case provision.Ignore:
+		klog.FromContext(ctx).V(4).Info("nothing to do", "why", s.Why)
+		return reconcile.Result{}, nil
+	case provision.Protect:
+		_, err := c.patchFinalizers(ctx, volume, func(o *corev1.PersistentVolume) { kube.AddFinalizer(o, wellknown.FinalizerVolume) })
+		return reconcile.Result{}, err
+	case provision.Unprotect:
+		_, err := c.patchFinalizers(ctx, volume, dropFinalizer)
+		return reconcile.Result{}, err
+	case provision.WaitDetached:
+		c.Recorder.Normal(volume, wellknown.ReasonVolumeFailedDelete, provision.StillAttached(volume.Name, s.Node))
+		return reconcile.Result{After: detachPoll}, nil
+	case provision.Delete:
+		return c.remove(ctx, in, s)
+	case provision.Release:
+		return reconcile.Result{}, c.release(ctx, volume)
+	case provision.Reject:
+		return c.reject(ctx, volume, s.Err)
+	case provision.Confirm:
+		// Done by Reconcile. A second one would mean that a live object is not taken for one.
+	}
+	return reconcile.Result{}, fmt.Errorf("step %T has no effect here", step)
+}
+
+// reject tells why a volume cannot be deleted now.
+func (c *Controller) reject(ctx context.Context, volume *corev1.PersistentVolume, err error) (reconcile.Result, error) {
+	c.metrics.failed(volume)
+	if ctx.Err() == nil && !kube.IsConflict(err) {
+		c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, err.Error())
+	}
+	return reconcile.Result{}, err
+}
+
+// remove lets the driver delete the volume, and then the PersistentVolume go. A crash between the two
+// repeats the call, which the driver answers well for a volume that is gone.
+func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d provision.Delete) (reconcile.Result, error) {
+	volume, started := in.Volume, c.Clock.Now()
+	secrets, err := c.fetchSecrets(ctx, in, d)
+	if err != nil {
+		return c.reject(ctx, volume, err)
+	}
+	err = c.Driver.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: d.Handle, Secrets: secrets})
+	if err != nil && !fault.IsNotFound(err) {
+		return c.reject(ctx, volume, err)
+	}
+	// From here on the driver is not asked again, however long the API server takes.
+	c.memory.markDeleted(volume.Name, volume.UID)
+	c.metrics.deleted(volume, c.Clock.Since(started))
+	klog.FromContext(ctx).V(2).Info("volume deleted", "handle", d.Handle)
+	if c.Deleted != nil {
+		c.Deleted(volume)
+	}
+	return reconcile.Result{}, c.release(ctx, volume)
+}
+
+// fetchSecrets reads the secret for the deletion. Only one that certainly does not exist is ever done
+// without, once it has been missing for long, and then for one try: the waiting begins anew after it.
+func (c *Controller) fetchSecrets(ctx context.Context, in provision.VolumeInput, d provision.Delete) (map[string]string, error) {
+	if d.Secret == nil {
+		return nil, nil
+	}
+	uid := in.Volume.UID
+	secrets, err := kube.FetchSecret(ctx, c.Client, kube.Key{Namespace: d.Secret.Namespace, Name: d.Secret.Name})
+	switch {
+	case err == nil:
+		c.memory.clearMissing(uid)
+		return secrets, nil
+	case !apierrors.IsNotFound(err):
+		return nil, err
+	case d.MayLackSecret:
+		c.memory.clearMissing(uid)
+		klog.FromContext(ctx).Info("deleting the volume without the secret that it was made with", "err", err)
+		return nil, nil
+	default:
+		c.memory.markMissing(uid, in.Now)
+		return nil, err
+	}
+}
+
+// release lets the PersistentVolume of a removed volume go: first our finalizer, then the object, which
+// the patch has just given its newest version. A crash between the two finds it released and
+// unprotected, and deletes it again.
+func (c *Controller) release(ctx context.Context, volume *corev1.PersistentVolume) error {
+	patched, err := c.patchFinalizers(ctx, volume, dropFinalizer)
+	if err != nil || patched == nil {
+		return err
+	}
+	if patched.DeletionTimestamp != nil {
+		return nil // it goes by itself when the finalizers of others are off
+	}
+	if err := kube.Delete(ctx, c.Client, patched); err != nil && !kube.IsGone(err) {
+		return fmt.Errorf("deleting PersistentVolume %s: %w", patched.Name, err)
+	}
+	return nil
+}
+
+func dropFinalizer(o *corev1.PersistentVolume) { kube.RemoveFinalizer(o, wellknown.FinalizerVolume) }
+
+// patchFinalizers changes our finalizer and no other; the lock makes a list that was read too early an
+// ordinary retry. The result is nil when the object is gone.
+func (c *Controller) patchFinalizers(ctx context.Context, volume *corev1.PersistentVolume, mutate func(*corev1.PersistentVolume)) (*corev1.PersistentVolume, error) {
+	patched, err := kube.Patch(ctx, c.Client, volume, mutate)
+	switch {
+	case kube.IsGone(err):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		err = fmt.Errorf("failed to modify finalizers on volume %s: %w", volume.Name, err)
+		_, err = c.reject(ctx, volume, err)
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("failed to modify finalizers to %v on volume %s err: %w", volume.Finalizers, volume.Name, err)
+	}
+	if patched.DeletionTimestamp == nil || len(patched.Finalizers) > 0 {
+		// Without finalizers a terminating object is gone with this answer, and must not be remembered.
+		c.Volumes.Assume(patched)
+	}
+	return patched, nil
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package volume owns the end of PersistentVolumes of the driver: our finalizer on them, the deletion of
+// what is behind them when their claim has let them go, and their own deletion.
+//
+// It must not know how volumes are made, and decides nothing: provision does.
+//
+// It stands at the end of the walk of a claim: PersistentVolume event → gather → NextVolumeStep → act →
+// DeleteVolume → the PersistentVolume goes. What it remembers, which volumes the driver has removed and
+// which secrets are missing, only saves calls and may be lost with the process.
+package volume
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/csi-tandem/csi-tandem/pkg/capability"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+)
+
+// Driver is what the room asks of a CSI driver. Failures are *fault.Error.
+type Driver interface {
+	DeleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest) error
+}
+
+// Deps is what the room needs.
+type Deps struct {
+	Client       kube.Client
+	Driver       Driver
+	DriverName   string
+	Capabilities capability.Set
+	Recorder     kube.Recorder
+	Clock        clock.WithTicker
+
+	Volumes *kube.Store[*corev1.PersistentVolume]
+	Classes *kube.Store[*storagev1.StorageClass]
+	// Attachments is nil for drivers whose volumes are not attached.
+	Attachments *kube.Store[*storagev1.VolumeAttachment]
+
+	Workers              int
+	RetryStart, RetryMax time.Duration
+	// Registry may be nil.
+	Registry prometheus.Registerer
+
+	// Deleted, when set, hears of every volume that the driver has removed.
+	Deleted func(*corev1.PersistentVolume)
+}
+
+// Controller is the room.
+type Controller struct {
+	Deps
+	queue   *reconcile.Queue
+	memory  *memory
+	metrics metrics
+}
+
+// QueueName is the name of the queue in metrics.
+const QueueName = "volumes"
+
+// New makes the room. It has no flags of its own.
+func New(deps Deps) *Controller {
+	c := &Controller{Deps: deps, memory: newMemory(), metrics: newMetrics(deps.Registry)}
+	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
+		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
+	})
+	return c
+}
+
+// Run works until the context ends. It is called with the lead.
+func (c *Controller) Run(ctx context.Context) error { return c.queue.Run(ctx) }
+
+// Reconcile takes one PersistentVolume one step, with one call of DeleteVolume at most. A deletion is
+// decided twice: on the cache, which costs nothing, and on what the API server says.
+func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+	in := c.gather(key)
+	step := provision.NextVolumeStep(in)
+	if _, ok := step.(provision.Confirm); ok {
+		live, err := c.fetchLive(ctx, in)
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("reading PersistentVolume %s before its deletion: %w", key.Name, err)
+		}
+		in = live
+		step = provision.NextVolumeStep(in)
+	}
+	klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
+	return c.act(ctx, in, step)
+}

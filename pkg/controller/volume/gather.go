@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volume
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+)
+
+// Watch tells the queue which changes concern it; attachments is nil for drivers without.
+func (c *Controller) Watch(volumes *kube.Informer[*corev1.PersistentVolume], attachments *kube.Informer[*storagev1.VolumeAttachment]) {
+	volumes.OnChange(func(change kube.Change[*corev1.PersistentVolume]) { c.add(c.KeysOfVolume(change)) })
+	if attachments != nil {
+		attachments.OnChange(func(change kube.Change[*storagev1.VolumeAttachment]) { c.add(c.KeysOfAttachment(change)) })
+	}
+}
+
+func (c *Controller) add(keys []reconcile.Key) {
+	for _, key := range keys {
+		c.queue.Add(key)
+	}
+}
+
+// KeysOfVolume are the volumes to look at after a change of one: those about which there is something to
+// do. Most of a cluster's volumes are bound and protected, and never enter the queue.
+func (c *Controller) KeysOfVolume(change kube.Change[*corev1.PersistentVolume]) []reconcile.Key {
+	if old := change.Old; old != nil && (change.New == nil || change.New.UID != old.UID) {
+		c.memory.forget(old.Name, old.UID)
+	}
+	if change.New == nil {
+		return nil
+	}
+	in := provision.VolumeInput{Config: c.config(), Volume: change.New}
+	if _, ok := provision.NextVolumeStep(in).(provision.Ignore); ok {
+		return nil
+	}
+	return []reconcile.Key{{Name: change.New.Name}}
+}
+
+// KeysOfAttachment is the volume that a node has let go of.
+func (c *Controller) KeysOfAttachment(change kube.Change[*storagev1.VolumeAttachment]) []reconcile.Key {
+	if !change.Deleted || change.Old.Spec.Source.PersistentVolumeName == nil {
+		return nil
+	}
+	return []reconcile.Key{{Name: *change.Old.Spec.Source.PersistentVolumeName}}
+}
+
+func (c *Controller) config() provision.Config {
+	return provision.Config{Driver: c.DriverName, Capabilities: c.Capabilities}
+}
+
+func (c *Controller) gather(key reconcile.Key) provision.VolumeInput {
+	in := provision.VolumeInput{Config: c.config(), Now: c.Clock.Now()}
+	volume, ok := c.Volumes.Lookup(kube.Key{Name: key.Name})
+	if !ok {
+		return in
+	}
+	return c.about(in, volume)
+}
+
+// about fills in what belongs to a volume.
+func (c *Controller) about(in provision.VolumeInput, volume *corev1.PersistentVolume) provision.VolumeInput {
+	in.Volume = volume
+	in.Deleted, in.SecretMissing = c.memory.of(volume.Name, volume.UID)
+	in.Class, _ = c.Classes.Lookup(kube.Key{Name: provision.VolumeClass(volume)})
+	if c.Attachments != nil {
+		in.Attachments = c.Attachments.ByIndex(kube.ByVolume, volume.Name)
+	}
+	return in
+}
+
+// fetchLive reads the PersistentVolume anew: whether its data may go is not decided on a cache, which may
+// not know yet that somebody has taken the volume back or changed its policy.
+func (c *Controller) fetchLive(ctx context.Context, in provision.VolumeInput) (provision.VolumeInput, error) {
+	live, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.KeyOf(in.Volume))
+	if kube.IsGone(err) {
+		return provision.VolumeInput{Config: in.Config, Now: in.Now}, nil
+	}
+	if err != nil {
+		return in, err
+	}
+	in.Live = true
+	return c.about(in, live), nil
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volume
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory holds what is known of volumes beyond their objects. All of it may be lost: it saves repeated
+// calls of the driver, and nothing depends on it.
+type memory struct {
+	mu sync.Mutex
+	// deleted are the volumes that the driver has removed and whose PersistentVolume is still there.
+	deleted map[string]types.UID
+	// missing is since when the secret for the deletion of a volume is known not to exist.
+	missing map[types.UID]time.Time
+}
+
+func newMemory() *memory {
+	return &memory{deleted: map[string]types.UID{}, missing: map[types.UID]time.Time{}}
+}
+
+func (m *memory) of(name string, uid types.UID) (deleted bool, missing time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.deleted[name]
+	return ok && known == uid, m.missing[uid]
+}
+
+func (m *memory) markDeleted(name string, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deleted[name] = uid
+	delete(m.missing, uid)
+}
+
+// markMissing notes that a secret does not exist; the first time counts.
+func (m *memory) markMissing(uid types.UID, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.missing[uid].IsZero() {
+		m.missing[uid] = now
+	}
+}
+
+func (m *memory) clearMissing(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.missing, uid)
+}
+
+func (m *memory) forget(name string, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.missing, uid)
+	if m.deleted[name] == uid {
+		delete(m.deleted, name)
+	}
+}
