@@ -66,6 +66,10 @@ sanity: ## Run csi-sanity against the example driver (ENDPOINT=unix:///… for a
 e2e: ## Run both binaries beside a real driver on a real control plane
 	@$(RUN) e2e
 
+.PHONY: cases
+cases: ## Show each acceptance case, where it is tested and how that ended (ARGS="-list -run T35,S", CSI_TANDEM_E2E=1 for all)
+	@$(GO) build -o bin/cases ./test/cases && bin/cases $(ARGS)
+
 ##@ Check
 
 .PHONY: verify
