@@ -19,10 +19,11 @@ func main() {
 }
 
 func program() sidecar.Program {
+	r := newRooms()
 	return sidecar.Program{
 		Name: "provisioner", Version: version, Component: "%s", Manifest: "deploy/provisioner/rbac.yaml",
 		Options: options(), Gates: gates(), Missing: missing(), Retired: retired(), Rights: rights(),
-		Lease: sidecar.SanitizedLease,
-		Setup: func(*sidecar.Env) ([]sidecar.Runnable, error) { return nil, nil },
+		Groups: []sidecar.FlagGroup{{Title: "Volumes", Add: r.claim.AddFlags}, {Title: "Sources", Add: r.source.AddFlags}},
+		Lease:  sidecar.SanitizedLease, Validate: r.validate, Setup: r.setup,
 	}
 }

@@ -57,13 +57,34 @@ func retired() []sidecar.Flag {
 	}
 }
 
-// rights are what the rooms do with the API beyond their caches.
+// Rights beyond those of the caches, which declare themselves.
+const snapshotGroup = "snapshot.storage.k8s.io"
+
+// rights are those of both halves.
 func rights() []sidecar.Right {
-	const snapshots = "snapshot.storage.k8s.io"
+	return []sidecar.Right{{Resource: "events", Verbs: "create", Why: "telling users what happens"}}
+}
+
+func contentRights() []sidecar.Right {
 	return []sidecar.Right{
-		{Resource: "events", Verbs: "create", Why: "telling users what happens"},
 		{Resource: "secrets", Verbs: "get", Why: "the secrets that classes name"},
-		{Group: snapshots, Resource: "volumesnapshotcontents", Verbs: "get patch", Why: "taking and deleting snapshots"},
-		{Group: snapshots, Resource: "volumesnapshotcontents/status", Verbs: "patch", Why: "telling when a snapshot is ready"},
+		{Group: snapshotGroup, Resource: "volumesnapshotcontents", Verbs: "get patch", Why: "taking and deleting snapshots"},
+		{Group: snapshotGroup, Resource: "volumesnapshotcontents/status", Verbs: "patch", Why: "telling when a snapshot is ready"},
 	}
+}
+
+func bindingRights() []sidecar.Right {
+	const why = "binding snapshots"
+	return []sidecar.Right{
+		{Group: snapshotGroup, Resource: "volumesnapshots", Verbs: "get patch", Why: why},
+		{Group: snapshotGroup, Resource: "volumesnapshots/status", Verbs: "patch", Why: why},
+		{Group: snapshotGroup, Resource: "volumesnapshotcontents", Verbs: "get create patch delete", Why: why},
+		{Resource: "persistentvolumeclaims", Verbs: "get patch", Why: why},
+		{Resource: "persistentvolumes", Verbs: "get", Why: why},
+	}
+}
+
+// seeSnapshots is the right to keep a cache of the snapshots.
+func seeSnapshots() sidecar.Right {
+	return sidecar.Right{Group: snapshotGroup, Resource: "volumesnapshots", Verbs: "list watch", Why: "seeing whether a snapshot is there"}
 }

@@ -21,11 +21,13 @@ func main() {
 }
 
 func program() sidecar.Program {
+	r := newRooms()
 	return sidecar.Program{
-		Name: "snapshotter", Version: version, Component: "csi-snapshotter %s", Manifest: "deploy/snapshotter/rbac.yaml",
+		Name: name, Version: version, Component: "csi-snapshotter %s", Manifest: "deploy/snapshotter/rbac.yaml",
 		Options: options(), Gates: gates(), Missing: missing(), Retired: retired(), Presets: presets(), Rights: rights(),
+		Groups:   []sidecar.FlagGroup{{Title: "Snapshots", Add: r.content.AddFlags}, {Title: "Binding", Add: r.binding.AddFlags}},
 		Lease:    sidecar.SnapshotterLease,
 		Requires: []csi.ControllerServiceCapability_RPC_Type{csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT},
-		Setup:    func(*sidecar.Env) ([]sidecar.Runnable, error) { return nil, nil },
+		Validate: r.validate, DriverOptional: r.bindsAll, Setup: r.setup,
 	}
 }

@@ -83,6 +83,7 @@ func TestLeaseNames(t *testing.T) {
 		SnapshotterLease("hostpath.csi.k8s.io"): "external-snapshotter-leader-hostpath-csi-k8s-io",
 		SnapshotterLease("a.b/c"):               "external-snapshotter-leader-a-b-c", // S94
 		BinderLease:                             "snapshot-controller-leader",
+		OwnBinderLease("a.b/c"):                 "snapshot-controller-leader-a-b-c",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

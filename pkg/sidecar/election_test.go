@@ -3,6 +3,7 @@
 package sidecar
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -111,7 +112,7 @@ func TestAPIOutageLosesTheLeaseAndNotTheProcess(t *testing.T) {
 
 func TestTwoLeases(t *testing.T) {
 	b := elect(t, func(*Program) {})
-	b.Setup = func(e *Env) ([]Runnable, error) {
+	b.Setup = func(_ context.Context, e *Env) ([]Runnable, error) {
 		return []Runnable{b.worker("content", "", e.Contents()), b.worker("binding", BinderLease, e.Snapshots())}, nil
 	}
 	kit.PutJSON[*coordinationv1.Lease](b.api, `{"metadata":{"namespace":"ns","name":"snapshot-controller-leader"},
@@ -129,7 +130,7 @@ func TestTwoLeases(t *testing.T) {
 
 func TestMissingRightsOfABinderHoldUpNoContent(t *testing.T) {
 	b := elect(t, func(*Program) {})
-	b.Setup = func(e *Env) ([]Runnable, error) {
+	b.Setup = func(_ context.Context, e *Env) ([]Runnable, error) {
 		binding := b.worker("binding", BinderLease, e.Snapshots())
 		return []Runnable{b.worker("content", "", e.Contents()), binding}, nil
 	}
@@ -149,4 +150,43 @@ func TestMissingRightsOfABinderHoldUpNoContent(t *testing.T) {
 	if b.holder(BinderLease) != "" {
 		t.Error("holds a lease that it cannot use")
 	}
+}
+
+func TestRightThatComesLaterBeginsAnew(t *testing.T) {
+	right := Right{Group: "snapshot.storage.k8s.io", Resource: "volumesnapshots", Verbs: "list watch", Why: "seeing more"}
+	b := conceive(t, func(*Program) {})
+	b.Setup = func(ctx context.Context, e *Env) ([]Runnable, error) {
+		if e.AllowsOrAwaits(ctx, right) {
+			return []Runnable{b.worker("full", "", e.Contents(), e.Snapshots())}, nil
+		}
+		return []Runnable{b.worker("blind", "", e.Contents())}, nil
+	}
+	grant := b.api.Deny("watch", "volumesnapshots")
+	b.driver.serve(t, b.socket)
+	b.begin()
+	b.untilJournal("blind works")
+	grant()
+	b.access.require(Right{Resource: "pods", Verbs: "get"}) // looks at once, and not in ten seconds
+	b.untilJournal("blind works, blind stops, full works")
+}
+
+func TestOptionalWorkHoldsUpNobody(t *testing.T) {
+	b := conceive(t, func(*Program) {})
+	b.Setup = func(_ context.Context, e *Env) ([]Runnable, error) {
+		more := b.worker("more", "", e.Snapshots())
+		more.Optional = true
+		return []Runnable{b.worker("main", "", e.Claims()), more}, nil
+	}
+	grant := b.api.Deny("list", "volumesnapshots")
+	b.driver.serve(t, b.socket)
+	b.begin()
+	b.untilJournal("main works")
+	until(t, "ready, with a note", func() bool {
+		code, text := b.fetch("/readyz")
+		return code == 200 && strings.Contains(text, "note: waiting: waiting for the first list of volumesnapshots")
+	})
+	grant()
+	b.access.require(Right{Resource: "pods", Verbs: "get"})
+	b.untilJournal("main works, more works")
+	until(t, "nothing is noted any more", func() bool { _, text := b.fetch("/readyz"); return !strings.Contains(text, "note:") })
 }

@@ -3,6 +3,9 @@
 package sidecar
 
 import (
+	"context"
+	"strings"
+
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +38,7 @@ type Env struct {
 
 	recorder  func(component string) kube.Recorder
 	access    *access
+	awaited   []Right
 	informers []watched
 	index     *topology.Index
 }
@@ -50,6 +54,26 @@ func (e *Env) RecorderAs(component string) kube.Recorder { return e.recorder(com
 
 // Require adds rights to those whose lack is told.
 func (e *Env) Require(rights ...Right) { e.access.require(rights...) }
+
+// Allows asks the API server now whether this process has a right. A question without an answer counts as
+// yes: the work itself will find out.
+func (e *Env) Allows(ctx context.Context, right Right) bool {
+	for verb := range strings.FieldsSeq(right.Verbs) {
+		if e.access.fetchVerdict(ctx, question{right.Group, right.Resource, right.Namespace, verb}) == refused {
+			return false
+		}
+	}
+	return true
+}
+
+// AllowsOrAwaits is Allows, and has Setup called again when a missing right has come.
+func (e *Env) AllowsOrAwaits(ctx context.Context, right Right) bool {
+	allowed := e.Allows(ctx, right)
+	if !allowed {
+		e.awaited = append(e.awaited, right)
+	}
+	return allowed
+}
 
 func informerOf[T kube.Object](e *Env, indexes map[string]kube.Index[T], trim func(T)) *kube.Informer[T] {
 	for _, w := range e.informers {
@@ -130,3 +154,6 @@ func (e *Env) needs(r Runnable) []kube.Runner {
 	}
 	return all
 }
+
+// Caches lists the caches that a runnable needs, which may be none.
+func Caches(needed ...kube.Runner) []kube.Runner { return append([]kube.Runner{}, needed...) }

@@ -3,6 +3,7 @@
 package sidecar
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -44,7 +45,7 @@ func TestPaths(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	b := elect(t, nil)
-	b.Setup = func(e *Env) ([]Runnable, error) {
+	b.Setup = func(_ context.Context, e *Env) ([]Runnable, error) {
 		rooms := prometheus.NewCounter(prometheus.CounterOpts{Name: "room_lives_total"})
 		e.Registry.MustRegister(rooms) // panics when a second term finds the first one's
 		rooms.Inc()

@@ -51,5 +51,12 @@ func SnapshotterLease(driver string) string {
 	return wellknown.SanitizeLease(wellknown.SnapshotterLease(driver))
 }
 
-// BinderLease is the lease of the one program that binds snapshots, whichever that is in a cluster.
+// BinderLease is the lease of the one program that binds the snapshots of all drivers, whichever that is
+// in a cluster.
 const BinderLease = wellknown.BinderLease
+
+// OwnBinderLease is the lease of the program that binds the snapshots of one driver. It must not be
+// BinderLease: who binds for one driver would keep those out who bind for the others.
+func OwnBinderLease(driver string) string {
+	return wellknown.SanitizeLease(wellknown.BinderLease + "-" + driver)
+}

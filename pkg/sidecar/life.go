@@ -115,10 +115,10 @@ func (l *life) work(ctx context.Context) error {
 	group.Go(func() error {
 		for {
 			err := l.term(ctx, k)
-			if !errors.Is(err, errLeaseLost) || ctx.Err() != nil {
+			if ctx.Err() != nil || !errors.Is(err, errLeaseLost) && !errors.Is(err, errAnew) {
 				return unlessEnding(ctx, err)
 			}
-			klog.FromContext(ctx).Info("Standing by again")
+			klog.FromContext(ctx).Info("Beginning again", "why", err.Error())
 		}
 	})
 	return group.Wait()
@@ -126,7 +126,7 @@ func (l *life) work(ctx context.Context) error {
 
 // unlessEnding drops the errors of what was told to end; that it did is no failure.
 func unlessEnding(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errLeaseLost)) {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errLeaseLost) || errors.Is(err, errAnew)) {
 		return nil
 	}
 	return err

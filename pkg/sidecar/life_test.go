@@ -65,7 +65,7 @@ func conceive(t *testing.T, change func(*Program)) *being {
 	program.Options.Election = Election{
 		Namespace: "ns", LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 100 * time.Millisecond,
 	}
-	program.Setup = func(e *Env) ([]Runnable, error) {
+	program.Setup = func(_ context.Context, e *Env) ([]Runnable, error) {
 		return []Runnable{b.worker("room", "", e.Claims())}, nil
 	}
 	if change != nil {
@@ -230,9 +230,9 @@ func TestNoDriver(t *testing.T) {
 }
 
 func TestErrorOfARoomEndsTheProcess(t *testing.T) {
-	for name, setup := range map[string]func(*Env) ([]Runnable, error){
-		"setting up: broken": func(*Env) ([]Runnable, error) { return nil, errors.New("broken") },
-		"room: broken": func(*Env) ([]Runnable, error) {
+	for name, setup := range map[string]func(context.Context, *Env) ([]Runnable, error){
+		"setting up: broken": func(context.Context, *Env) ([]Runnable, error) { return nil, errors.New("broken") },
+		"room: broken": func(context.Context, *Env) ([]Runnable, error) {
 			return []Runnable{{Name: "room", Run: func(context.Context) error { return errors.New("broken") }}}, nil
 		},
 	} {

@@ -4,6 +4,7 @@ package sidecar
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"os"
@@ -48,7 +49,7 @@ func sample() Program {
 			}
 			return nil
 		},
-		Setup: func(*Env) ([]Runnable, error) { return nil, nil },
+		Setup: func(context.Context, *Env) ([]Runnable, error) { return nil, nil },
 	}
 }
 

@@ -57,8 +57,9 @@ type Program struct {
 	Requires []capability.Controller
 	// Rights are what the rooms do with the API beyond the watches, which declare themselves.
 	Rights []Right
-	// Setup builds what runs. It is called again, with a new Env, when a lost lease made an end of what ran.
-	Setup func(*Env) ([]Runnable, error)
+	// Setup builds what runs. It is called again, with a new Env, when a lost lease or a right that came
+	// later made an end of what ran.
+	Setup func(ctx context.Context, env *Env) ([]Runnable, error)
 }
 
 // FlagGroup is one heading of the help text and the flags below it.

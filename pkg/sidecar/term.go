@@ -4,6 +4,7 @@ package sidecar
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,9 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 )
 
+// errAnew ends a term because a new one can do more.
+var errAnew = errors.New("setting up anew")
+
 // lookAtCaches is how often those who wait for a cache look at it.
 const lookAtCaches = 50 * time.Millisecond
 
@@ -26,7 +30,7 @@ const lookAtCaches = 50 * time.Millisecond
 func (l *life) term(ctx context.Context, k *link) error {
 	l.meters.rooms.Store(prometheus.NewRegistry())
 	env := l.buildEnv(k)
-	runnables, err := l.Setup(env)
+	runnables, err := l.Setup(ctx, env)
 	if err != nil {
 		return fmt.Errorf("setting up: %w", err)
 	}
@@ -45,6 +49,14 @@ func (l *life) term(ctx context.Context, k *link) error {
 		<-working.Done() // work that ends early is no reason to end the process
 		return nil
 	})
+	for _, right := range env.awaited {
+		group.Go(func() error {
+			if l.access.await(working, right) != nil {
+				return nil
+			}
+			return fmt.Errorf("%w: the right to %s %s has come", errAnew, right.Verbs, right.object())
+		})
+	}
 	for lease, members := range byLease(runnables, l.leaseName(k)) {
 		if l.Options.Election.Enabled {
 			c, informer := l.campaign(lease)
@@ -142,8 +154,8 @@ func (l *life) awaitCaches(ctx context.Context, needs []kube.Runner) bool {
 	return ctx.Err() == nil
 }
 
-// explain says which caches are not filled and why, in the logs every ten seconds and at /readyz all the
-// time, until all are.
+// explain says which caches are not filled and why, at /readyz all the time and in the logs: every ten
+// seconds when they hinder the work, once when only a part of it waits, since that may be meant so.
 func (l *life) explain(ctx context.Context, env *Env, runnables []Runnable) {
 	var needed []kube.Runner
 	for _, r := range runnables {
@@ -151,7 +163,7 @@ func (l *life) explain(ctx context.Context, env *Env, runnables []Runnable) {
 			needed = append(needed, env.needs(r)...)
 		}
 	}
-	next := l.clock.Now().Add(remind)
+	next, told := l.clock.Now().Add(remind), ""
 	for {
 		hindrance, rest := l.unfilled(env, needed)
 		l.health.set(checkCaches, hindrance)
@@ -162,7 +174,13 @@ func (l *life) explain(ctx context.Context, env *Env, runnables []Runnable) {
 		}
 		if now := l.clock.Now(); !now.Before(next) {
 			next = now.Add(remind)
-			klog.FromContext(ctx).Error(nil, "Still waiting", "for", strings.Trim(hindrance+"; "+rest, "; "))
+			if hindrance != "" {
+				klog.FromContext(ctx).Error(nil, "Nothing can be done yet", "why", hindrance)
+			}
+			if rest != told {
+				told = rest
+				klog.FromContext(ctx).Info("A part of the work waits", "why", rest)
+			}
 		}
 		select {
 		case <-ctx.Done():

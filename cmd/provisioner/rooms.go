@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/csi-tandem/csi-tandem/pkg/controller/claim"
+	"github.com/csi-tandem/csi-tandem/pkg/controller/source"
+	"github.com/csi-tandem/csi-tandem/pkg/controller/volume"
+	"github.com/csi-tandem/csi-tandem/pkg/sidecar"
+)
+
+// Capabilities that decide which rooms there are.
+const (
+	canSnapshot = csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT
+	canAttach   = csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME
+)
+
+// rooms are the options of those who live here.
+type rooms struct {
+	claim  *claim.Options
+	source *source.Options
+}
+
+func newRooms() *rooms { return &rooms{claim.NewOptions(), source.NewOptions()} }
+
+func (r *rooms) validate() error { return errors.Join(r.claim.Validate(), r.source.Validate()) }
+
+// setup wires the rooms. Those of claims and of sources hear of each other through functions.
+func (r *rooms) setup(_ context.Context, env *sidecar.Env) ([]sidecar.Runnable, error) {
+	claimOptions := *r.claim
+	claimOptions.Topology, claimOptions.AttributesClass = env.Gates.Enabled(gateTopology), env.Gates.Enabled(gateAttributes)
+	claims, volumes, classes := env.Claims(), env.Volumes(), env.StorageClasses()
+	deps := claim.Deps{
+		Client: env.Client, Driver: env.Driver, DriverName: env.DriverName, Identity: env.Identity, Capabilities: env.Capabilities,
+		Recorder: env.Recorder, Clock: env.Clock, Claims: claims.Store, Volumes: volumes.Store, Classes: classes.Store,
+		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
+		Registry: env.Registry,
+	}
+	sources, protecting := r.setupSources(env)
+	deps.SourceFreed = sources.Freed
+	needs := sidecar.Caches(claims, volumes, classes)
+	if claimOptions.Topology && env.Capabilities.HasTopology() {
+		deps.Topology = env.Topology()
+		needs = append(needs, env.Nodes(), env.CSINodes())
+	}
+	room := claim.New(claimOptions, deps)
+	room.Watch(claims, classes)
+	sources.IsInUse = room.IsInUse // each knows the other, and one has to be made first
+	runnables := []sidecar.Runnable{{Name: claim.QueueName, Needs: needs, Run: room.Run}, setupVolumes(env)}
+	return append(runnables, protecting...), nil
+}
+
+func setupVolumes(env *sidecar.Env) sidecar.Runnable {
+	volumes, classes := env.Volumes(), env.StorageClasses()
+	needs := sidecar.Caches(volumes, classes)
+	deps := volume.Deps{
+		Client: env.Client, Driver: env.Driver, DriverName: env.DriverName, Capabilities: env.Capabilities,
+		Recorder: env.Recorder, Clock: env.Clock, Volumes: volumes.Store, Classes: classes.Store,
+		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
+		Registry: env.Registry,
+	}
+	if !env.Capabilities.Has(canAttach) {
+		room := volume.New(deps)
+		room.Watch(volumes, nil)
+		return sidecar.Runnable{Name: volume.QueueName, Needs: needs, Run: room.Run}
+	}
+	attachments := env.VolumeAttachments()
+	deps.Attachments = attachments.Store
+	room := volume.New(deps)
+	room.Watch(volumes, attachments)
+	return sidecar.Runnable{Name: volume.QueueName, Needs: append(needs, attachments), Run: room.Run}
+}
+
+// setupSources builds what lifts protection from sources. Snapshots are watched where the driver can
+// restore them; where they do not exist, or may not be watched, that part waits by itself.
+func (r *rooms) setupSources(env *sidecar.Env) (*source.Controller, []sidecar.Runnable) {
+	claims := env.Claims()
+	deps := source.Deps{
+		Client: env.Client, Clock: env.Clock, Claims: claims.Store, Workers: int(env.Options.WorkerThreads),
+		RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
+	}
+	if !env.Capabilities.Has(canSnapshot) {
+		room := source.New(*r.source, deps)
+		room.Watch(claims, nil)
+		return room, []sidecar.Runnable{{Name: source.CloneQueueName, Needs: sidecar.Caches(claims), Run: room.RunClaims}}
+	}
+	snapshots := env.Snapshots()
+	deps.Snapshots = snapshots.Store
+	room := source.New(*r.source, deps)
+	room.Watch(claims, snapshots)
+	return room, []sidecar.Runnable{
+		{Name: source.CloneQueueName, Needs: sidecar.Caches(claims), Run: room.RunClaims},
+		{Name: source.SnapshotQueueName, Needs: sidecar.Caches(claims, snapshots), Optional: true, Run: room.RunSnapshots},
+	}
+}

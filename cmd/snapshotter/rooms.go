@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/csi-tandem/csi-tandem/pkg/controller/content"
+	"github.com/csi-tandem/csi-tandem/pkg/controller/volumesnapshot"
+	"github.com/csi-tandem/csi-tandem/pkg/sidecar"
+)
+
+const (
+	// name is also what the API server notes as the author of our writes.
+	name = "snapshotter"
+	// binderComponent is the source of the events about binding.
+	binderComponent = "snapshot-controller"
+	// binderHome is where the program that binds for all drivers mostly has its lease.
+	binderHome = "kube-system"
+)
+
+// rooms are the options of those who live here.
+type rooms struct {
+	content *content.Options
+	binding *volumesnapshot.Options
+}
+
+func newRooms() *rooms { return &rooms{content.NewOptions(), volumesnapshot.NewOptions()} }
+
+func (r *rooms) validate() error { return errors.Join(r.content.Validate(), r.binding.Validate()) }
+
+// bindsAll tells that there is work without a driver.
+func (r *rooms) bindsAll() bool { return r.binding.Bind == volumesnapshot.All }
+
+func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable, error) {
+	var runnables []sidecar.Runnable
+	if env.Driver != nil {
+		runnables = append(runnables, r.setupContents(ctx, env))
+	}
+	if r.binding.Bind != volumesnapshot.None {
+		runnables = append(runnables, r.setupBinding(env)...)
+	}
+	return runnables, nil
+}
+
+// setupContents builds the half beside the driver. It sees the snapshots where it may; else the marks of
+// the other half have to do.
+func (r *rooms) setupContents(ctx context.Context, env *sidecar.Env) sidecar.Runnable {
+	env.Require(contentRights()...)
+	contents, classes := env.Contents(), env.SnapshotClasses()
+	needs := sidecar.Caches(contents, classes)
+	deps := content.Deps{
+		Client: env.Client, Driver: env.Driver, DriverName: env.DriverName, Capabilities: env.Capabilities,
+		Recorder: env.Recorder, Clock: env.Clock, Contents: contents.Store, Classes: classes.Store,
+		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
+		Registry: env.Registry,
+	}
+	if !env.AllowsOrAwaits(ctx, seeSnapshots()) {
+		room := content.New(*r.content, deps)
+		room.Watch(contents, classes, nil)
+		return sidecar.Runnable{Name: content.QueueName, Needs: needs, Run: room.Run}
+	}
+	snapshots := env.Snapshots()
+	deps.Snapshots = snapshots.Store
+	room := content.New(*r.content, deps)
+	room.Watch(contents, classes, snapshots)
+	return sidecar.Runnable{Name: content.QueueName, Needs: append(needs, snapshots), Run: room.Run}
+}
+
+// setupBinding builds the half that binds, and what decides whether it takes part. Unless somebody has
+// asked for it by name, a lack of rights leaves it to others and is no hindrance to the rest.
+func (r *rooms) setupBinding(env *sidecar.Env) []sidecar.Runnable {
+	env.Require(bindingRights()...)
+	recorder := env.RecorderAs(binderComponent)
+	stance := volumesnapshot.NewStance(r.binding.Bind, volumesnapshot.StanceDeps{
+		Client: env.Client, Clock: env.Clock, Recorder: recorder, Holder: env.Holder,
+		Namespaces: []string{env.LeaseNamespace, binderHome}, Manager: name, Registry: env.Registry,
+		MayBind: func(ctx context.Context) bool { return mayBind(ctx, env) },
+	})
+	watches := volumesnapshot.Informers{
+		Snapshots: env.Snapshots(), Contents: env.Contents(), Classes: env.SnapshotClasses(), Claims: env.Claims(),
+	}
+	room := volumesnapshot.New(*r.binding, volumesnapshot.Deps{
+		Client: env.Client, Recorder: recorder, Clock: env.Clock, DriverName: env.DriverName,
+		Snapshots: watches.Snapshots.Store, Contents: watches.Contents.Store, Classes: watches.Classes.Store, Claims: watches.Claims.Store,
+		Stance: stance, Workers: int(env.Options.WorkerThreads), Registry: env.Registry,
+		RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
+	})
+	room.Watch(watches)
+	lease := sidecar.OwnBinderLease(env.DriverName)
+	if r.bindsAll() {
+		lease = sidecar.BinderLease
+	}
+	return []sidecar.Runnable{
+		{Name: "stance", Lease: lease, Needs: sidecar.Caches(), Run: stance.Run},
+		{
+			Name: volumesnapshot.QueueName, Lease: lease, Optional: r.binding.Bind == volumesnapshot.Auto, Run: room.Run,
+			Needs: sidecar.Caches(watches.Snapshots, watches.Contents, watches.Classes, watches.Claims),
+		},
+	}
+}
+
+// mayBind tells whether this process has every right that binding takes.
+func mayBind(ctx context.Context, env *sidecar.Env) bool {
+	for _, right := range append(bindingRights(), seeSnapshots()) {
+		if !env.Allows(ctx, right) {
+			return false
+		}
+	}
+	return true
+}
