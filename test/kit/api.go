@@ -29,6 +29,7 @@ type API struct {
 	mu       sync.Mutex
 	version  int64
 	objects  map[objectKey]raw
+	views    map[objectKey]kube.Object
 	births   map[objectKey]int
 	requests []Request
 	rules    []*Rule
@@ -72,7 +73,7 @@ func nameOf(key kube.Key) string { return kube.IndexValue(key) }
 func NewAPI(clk clock.PassiveClock, log *Log) *API {
 	return &API{
 		clock: clk, log: log, version: 1000,
-		objects: map[objectKey]raw{}, births: map[objectKey]int{}, changed: make(chan struct{}),
+		objects: map[objectKey]raw{}, views: map[objectKey]kube.Object{}, births: map[objectKey]int{}, changed: make(chan struct{}),
 	}
 }
 
@@ -104,11 +105,12 @@ func (a *API) Fetch(ctx context.Context, r kube.Resource, key kube.Key, into kub
 	}
 	request := Request{Verb: "get", Resource: r.Plural, Key: key}
 	_, err := a.serve(request, func() (string, error) {
-		found, ok := a.objects[objectKey{r.Plural, key}]
+		at := objectKey{r.Plural, key}
+		found, ok := a.objects[at]
 		if !ok {
 			return "", apierrors.NewNotFound(r.GroupResource(), key.Name)
 		}
-		return "", decode(found, into)
+		return "", a.answer(r, at, found, into)
 	})
 	return err
 }
@@ -128,7 +130,7 @@ func (a *API) Create(ctx context.Context, r kube.Resource, obj, into kube.Object
 		if err != nil {
 			return "", err
 		}
-		return "", decode(stored, into)
+		return "", a.answer(r, objectKey{r.Plural, keyOf(stored)}, stored, into)
 	})
 }
 
@@ -140,7 +142,7 @@ func (a *API) Patch(ctx context.Context, r kube.Resource, key kube.Key, body kub
 		if err != nil {
 			return "", err
 		}
-		return " " + patchText(body.Data), decode(stored, into)
+		return " " + patchText(body.Data), a.answer(r, objectKey{r.Plural, key}, stored, into)
 	})
 }
 

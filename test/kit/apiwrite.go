@@ -49,7 +49,7 @@ func (a *API) create(r kube.Resource, body raw) (raw, error) {
 		}
 		meta["name"] = fmt.Sprintf("%s%05d", prefix, a.version)
 	}
-	key := kube.Key{Namespace: stringOf(meta, "namespace"), Name: stringOf(meta, "name")}
+	key := keyOf(obj)
 	at := objectKey{r.Plural, key}
 	if a.objects[at] != nil {
 		return nil, apierrors.NewAlreadyExists(r.GroupResource(), key.Name)

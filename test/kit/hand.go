@@ -43,10 +43,9 @@ func PutJSON[T kube.Object](a *API, document string) {
 	}
 	delete(body, "kind")
 	delete(body, "apiVersion")
-	meta := metadata(body)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.putRaw(kube.ResourceOf[T](), kube.Key{Namespace: stringOf(meta, "namespace"), Name: stringOf(meta, "name")}, body)
+	a.putRaw(kube.ResourceOf[T](), keyOf(body), body)
 }
 
 func (a *API) putRaw(r kube.Resource, key kube.Key, body raw) {
@@ -70,12 +69,13 @@ func Read[T kube.Object](a *API, key kube.Key) (T, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := kube.ResourceOf[T]()
-	found, ok := a.objects[objectKey{r.Plural, key}]
+	at := objectKey{r.Plural, key}
+	found, ok := a.objects[at]
 	if !ok {
 		var none T
 		return none, false
 	}
-	return typed(r, found).(T), true
+	return a.view(r, at, found).(T), true
 }
 
 // Raw gives the JSON of an object as it is stored now, "" when there is none.
@@ -96,7 +96,7 @@ func All[T kube.Object](a *API) []T {
 	r := kube.ResourceOf[T]()
 	var all []T
 	for _, at := range a.sortedKeys(r.Plural) {
-		all = append(all, typed(r, a.objects[at]).(T))
+		all = append(all, a.view(r, at, a.objects[at]).(T))
 	}
 	return all
 }
@@ -112,7 +112,7 @@ func Edit[T kube.Object](a *API, key kube.Key, mutate func(T)) bool {
 	if !ok {
 		return false
 	}
-	before, after := typed(r, current), typed(r, current).(T)
+	before, after := a.view(r, at, current), a.view(r, at, current).(T)
 	mutate(after)
 	next := merge(clone(current), differ(before, after))
 	switch {

@@ -116,7 +116,7 @@ func New(t testing.TB) *Harness {
 	}
 	h.API.listen(func(change Change) { h.observe(change, true) })
 	h.begin()
-	t.Cleanup(func() { h.process.kill() })
+	t.Cleanup(h.end)
 	return h
 }
 
@@ -145,8 +145,7 @@ func (h *Harness) Lag(turns int) {
 
 // Restart ends the program, with all that it remembers, and begins a new one without rooms.
 func (h *Harness) Restart() {
-	h.process.kill()
-	h.Stores.stop()
+	h.end()
 	h.rooms = nil
 	isActor := func(t task) bool { return slices.Contains(h.actors, t.room) }
 	h.ready = slices.DeleteFunc(h.ready, func(t task) bool { return !isActor(t) })
@@ -155,6 +154,15 @@ func (h *Harness) Restart() {
 	h.changes = slices.DeleteFunc(h.changes, func(o observed) bool { return !o.toActor })
 	h.mu.Unlock()
 	h.begin()
+}
+
+// end ends the program, and complains of what it did to objects that it shares.
+func (h *Harness) end() {
+	h.process.kill()
+	h.Stores.stop()
+	for _, object := range h.Stores.Touched() {
+		h.T.Errorf("the cached object %s was changed in place", object)
+	}
 }
 
 // HasEnded tells that a cut has ended the program.

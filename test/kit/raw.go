@@ -89,6 +89,10 @@ func metadata(r raw) raw {
 	return m
 }
 
+func keyOf(r raw) kube.Key {
+	return kube.Key{Namespace: stringOf(metadata(r), "namespace"), Name: stringOf(metadata(r), "name")}
+}
+
 func stringOf(r raw, field string) string {
 	s, _ := r[field].(string)
 	return s

@@ -156,3 +156,22 @@ func TestStateLeavesOutWhatDiffersFromRunToRun(t *testing.T) {
 		t.Error("a difference is not seen")
 	}
 }
+
+func TestTouchedCachesAreSeen(t *testing.T) {
+	h := New(t)
+	h.Put(Claim("read"), Claim("written"), Claim("written-then-gone"))
+	stores := NewStores(h.API)
+	defer stores.stop()
+	for _, name := range []string{"written", "written-then-gone"} {
+		claim, _ := stores.Claims.Lookup(kube.Key{Namespace: Namespace, Name: name})
+		claim.Annotations["mine"] = "yes"
+	}
+	Remove[*corev1.PersistentVolumeClaim](h.API, kube.Key{Namespace: Namespace, Name: "written-then-gone"})
+	want := []string{"persistentvolumeclaims default/written", "persistentvolumeclaims default/written-then-gone"}
+	if diff := cmp.Diff(want, stores.Touched()); diff != "" {
+		t.Error(diff)
+	}
+	if now, _ := Read[*corev1.PersistentVolumeClaim](h.API, kube.Key{Namespace: Namespace, Name: "written"}); now.Annotations["mine"] != "" {
+		t.Error("the server saw a change that nobody sent")
+	}
+}

@@ -3,6 +3,8 @@
 package kit
 
 import (
+	"reflect"
+	"slices"
 	"sync"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
@@ -35,6 +37,8 @@ type Stores struct {
 	held    bool
 	tell    func(Change)
 	stop    func()
+	kept    map[objectKey]kept
+	touched []string
 }
 
 // late is a change that the caches have not seen yet.
@@ -45,7 +49,7 @@ type late struct {
 
 // NewStores makes caches that follow an API server from now on, with what it has already.
 func NewStores(api *API) *Stores {
-	s := &Stores{apply: map[string]func(Change){}}
+	s := &Stores{apply: map[string]func(Change){}, kept: map[objectKey]kept{}}
 	s.Claims = follow(s, kube.ClaimIndexes())
 	s.Volumes = follow(s, kube.VolumeIndexes())
 	s.StorageClasses = follow[*storagev1.StorageClass](s, nil)
@@ -61,28 +65,62 @@ func NewStores(api *API) *Stores {
 	return s
 }
 
+// kept is what a cache holds of one object, and a copy that nobody else has.
+type kept struct{ held, pristine kube.Object }
+
+func (k kept) isTouched() bool {
+	return k.held != nil && !reflect.DeepEqual(k.held, k.pristine)
+}
+
 // follow makes a store and the function that brings a change into it.
 func follow[T kube.Object](s *Stores, indexes map[string]kube.Index[T]) *kube.Store[T] {
 	store := kube.NewStore(indexes)
 	// A store's indexer fails only when its key function does, which never happens for API objects.
 	s.apply[kube.ResourceOf[T]().Plural] = func(change Change) {
-		if change.New == nil {
-			forget(store, change.Old)
+		shown, ok := change.New.(T)
+		if !ok {
+			last, _ := change.Old.(T)
+			_ = store.Indexer().Delete(last)
+			store.Gone(last)
 			return
 		}
-		_ = store.Indexer().Update(change.New)
-		if shown, ok := change.New.(T); ok {
-			store.Seen(shown)
-		}
+		_ = store.Indexer().Update(shown)
+		store.Seen(shown)
 	}
 	return store
 }
 
-func forget[T kube.Object](store *kube.Store[T], last kube.Object) {
-	_ = store.Indexer().Delete(last)
-	if shown, ok := last.(T); ok {
-		store.Gone(shown)
+// keep notes what the cache holds from now on, and looks at what it held until now.
+func (s *Stores) keep(change Change) {
+	obj := change.New
+	if obj == nil {
+		obj = change.Old
 	}
+	at := objectKey{change.Resource.Plural, kube.KeyOf(obj)}
+	s.look(at)
+	delete(s.kept, at)
+	if change.New != nil {
+		s.kept[at] = kept{change.New, change.New.DeepCopyObject().(kube.Object)}
+	}
+}
+
+func (s *Stores) look(at objectKey) {
+	if s.kept[at].isTouched() {
+		s.touched = append(s.touched, at.plural+" "+nameOf(at.key))
+		delete(s.kept, at)
+	}
+}
+
+// Touched lists the cached objects that somebody changed in place: they are shared with all rooms, and
+// the server knows nothing of the change.
+func (s *Stores) Touched() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := range s.kept {
+		s.look(at)
+	}
+	slices.Sort(s.touched)
+	return s.touched
 }
 
 func (s *Stores) receive(change Change) {
@@ -100,6 +138,7 @@ func (s *Stores) deliver() {
 	for !s.held && len(s.pending) > 0 && s.pending[0].due <= s.turn {
 		change := s.pending[0].change
 		s.pending = s.pending[1:]
+		s.keep(change)
 		s.apply[change.Resource.Plural](change)
 		if s.tell != nil {
 			s.tell(change)

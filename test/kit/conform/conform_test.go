@@ -38,6 +38,7 @@ var suite = map[string]func(*testing.T, kube.Client){
 	"watch from start":    testWatchFromStart,
 	"watch from version":  testWatchFromVersion,
 	"watch with selector": testWatchWithSelector,
+	"informers":           testInformers,
 	"access review":       testAccessReview,
 }
 
