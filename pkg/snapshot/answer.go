@@ -43,6 +43,10 @@ type After struct {
 
 // AfterCreate follows a CreateSnapshot that was sent.
 func AfterCreate(in ContentInput, answer Answer, err error) After {
+	if known := handleOf(in.Content); err == nil && known != "" && answer.Handle != known {
+		// A driver that lost the first snapshot must not pass another one off under the old creation time.
+		err = fmt.Errorf("the driver answered with snapshot %q, but the content holds %q", answer.Handle, known)
+	}
 	if err == nil {
 		after := afterAnswer(in, answer)
 		after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.Deleted = Settled, 0, false

@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
@@ -119,13 +120,25 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 		klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
 		next, err := r.act(ctx, in, step)
 		if err != nil {
-			return reconcile.Result{}, err
+			return reconcile.Result{}, c.promptly(key, err)
 		}
 		if next.ends {
 			return reconcile.Result{After: next.after}, nil
 		}
 	}
 	return reconcile.Result{After: time.Second}, nil
+}
+
+// conflictStart and conflictMax bound the delay after a conflict, which says nothing about the health of
+// anybody: the newer object is here as soon as the watch has told of it.
+const conflictStart, conflictMax = 20 * time.Millisecond, 2 * time.Second
+
+// promptly makes conflicts wait less than failures.
+func (c *Controller) promptly(key reconcile.Key, err error) error {
+	if !kube.IsConflict(err) {
+		return err
+	}
+	return fault.RetryAfter(err, min(conflictStart<<min(c.queue.Failures(key), 10), conflictMax))
 }
 
 // lane keeps slow creates from holding up deletions, and both from holding up polls.

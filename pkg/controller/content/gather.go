@@ -22,16 +22,22 @@ type round struct {
 	called bool
 	// failed is the error of that call.
 	failed error
-	// content is the newest state of this round.
+	// own is what this round has read or written, which goes before the cache.
+	own *kube.Content
+	// content is what the last decision was about.
 	content *kube.Content
 }
 
 // gather collects the input from the caches and from the round's own reads. False means that there is no
 // such content.
 func (r *round) gather() (snapshot.ContentInput, bool) {
-	content, ok := r.Contents.Lookup(r.key)
-	if !ok {
-		return snapshot.ContentInput{}, false
+	content := r.own
+	if content == nil {
+		found, ok := r.Contents.Lookup(r.key)
+		if !ok {
+			return snapshot.ContentInput{}, false
+		}
+		content = found
 	}
 	r.content = content
 	in := snapshot.ContentInput{
@@ -80,7 +86,9 @@ func (c *Controller) begin() {
 	defer c.mu.Unlock()
 	c.began, c.older = c.Clock.Now(), map[types.UID]bool{}
 	for _, content := range c.Contents.All() {
-		c.older[content.UID] = true
+		if !hasHandle(content) {
+			c.older[content.UID] = true
+		}
 	}
 }
 
@@ -92,17 +100,24 @@ func (c *Controller) attemptOf(content *kube.Content) snapshot.Attempt {
 	// The server's clock gives the creation time and ours the begin, and the cache may have lagged when the
 	// lead began; what passes both tests is certainly younger than our lead.
 	attempt.Fresh = !c.began.IsZero() && !c.older[content.UID] && content.CreationTimestamp.After(c.began.Add(clockSkew))
-	if content.Status != nil && content.Status.SnapshotHandle != nil && attempt.Tried == snapshot.Open {
-		// The answer did get into the API; only ours to that write was lost.
-		attempt.Tried = snapshot.Settled
-		c.attempts[content.UID] = attempt
-	}
-	if content.DeletionTimestamp != nil && !attempt.Leaving {
+	switch {
+	case content.DeletionTimestamp != nil && !attempt.Leaving:
 		// What waited for the next try of a living snapshot need not wait any more.
 		attempt.Leaving, attempt.NotBefore = true, time.Time{}
-		c.attempts[content.UID] = attempt
+	case content.DeletionTimestamp == nil && content.Status != nil && content.Status.ReadyToUse != nil && *content.Status.ReadyToUse:
+		delete(c.attempts, content.UID) // nothing is left to remember of a ready one
+		return attempt
 	}
+	if hasHandle(content) && attempt.Tried == snapshot.Open {
+		// The answer did get into the API; only ours to that write was lost.
+		attempt.Tried = snapshot.Settled
+	}
+	c.attempts[content.UID] = attempt
 	return attempt
+}
+
+func hasHandle(content *kube.Content) bool {
+	return content.Status != nil && content.Status.SnapshotHandle != nil
 }
 
 func (c *Controller) remember(uid types.UID, attempt snapshot.Attempt) {
@@ -127,9 +142,9 @@ func (c *Controller) isOpen(uid types.UID) bool {
 
 // assume lets the cache show what the server returned. An object that went with the write is not shown:
 // the watch may have told of its end already.
-func (c *Controller) assume(content *kube.Content) {
-	if content.DeletionTimestamp != nil && len(content.Finalizers) == 0 {
-		return
+func (r *round) assume(content *kube.Content) {
+	r.own = content
+	if content.DeletionTimestamp == nil || len(content.Finalizers) > 0 {
+		r.Contents.Assume(content)
 	}
-	c.Contents.Assume(content)
 }

@@ -140,7 +140,7 @@ func (r *round) assumeSnapshot(written *snapv1.VolumeSnapshot) {
 	if !isGoing(written) {
 		r.Snapshots.Assume(written)
 	}
-	r.snapshotLive = true
+	r.ownSnapshot, r.snapshotLive = written, true
 }
 
 func (r *round) fetchSnapshot(ctx context.Context) (next, error) {
@@ -167,6 +167,7 @@ func (r *round) fetchContent(ctx context.Context, name string) (next, error) {
 		return ends, fmt.Errorf("reading content: %w", err)
 	default:
 		r.Contents.Assume(live)
+		r.ownContent = live
 	}
 	r.contentLive = true
 	return goesOn, nil

@@ -23,6 +23,7 @@ func (r *round) createContent(ctx context.Context, in snapshot.SnapshotInput, st
 	case err == nil:
 		klog.FromContext(ctx).V(2).Info("content created", "content", made.Name)
 		r.Contents.Assume(made)
+		r.ownContent, r.contentLive = made, true
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		_, err = r.fetchContent(ctx, step.Content.Name)
@@ -84,6 +85,7 @@ func (r *round) patchContent(ctx context.Context, doing string, mutate func(*kub
 	if !isGoing(written) {
 		r.Contents.Assume(written)
 	}
+	r.ownContent, r.contentLive = written, true
 	return nil
 }
 
@@ -124,6 +126,7 @@ func (r *round) patchSource(ctx context.Context, doing string, mutate func(*core
 		return nil
 	case err == nil:
 		r.Claims.Assume(written)
+		r.ownSource = written
 		return nil
 	case !kube.IsConflict(err) && ctx.Err() == nil && r.snapshot != nil:
 		r.Recorder.Warning(r.snapshot, wellknown.ReasonErrorPVCFinalizer, fmt.Sprintf("Failed to update PVC %s: %s", r.source.Name, err))

@@ -24,6 +24,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
@@ -87,6 +88,18 @@ func (c *Controller) Run(ctx context.Context) error {
 	return c.queue.Run(ctx)
 }
 
+// conflictStart and conflictMax bound the delay after a conflict, which says nothing about the health of
+// anybody: the newer object is here as soon as the watch has told of it.
+const conflictStart, conflictMax = 20 * time.Millisecond, 2 * time.Second
+
+// promptly makes conflicts wait less than failures.
+func (c *Controller) promptly(key reconcile.Key, err error) error {
+	if !kube.IsConflict(err) {
+		return err
+	}
+	return fault.RetryAfter(err, min(conflictStart<<min(c.queue.Failures(key), 10), conflictMax))
+}
+
 // addAll looks at everything, as when this room begins to take part.
 func (c *Controller) addAll() {
 	for _, s := range c.Snapshots.All() {
@@ -130,7 +143,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 		c.meters.observe(in)
 		next, err := r.act(ctx, in, step)
 		if err != nil {
-			return reconcile.Result{}, err
+			return reconcile.Result{}, c.promptly(key, err)
 		}
 		if next.ends {
 			return reconcile.Result{After: next.after}, nil

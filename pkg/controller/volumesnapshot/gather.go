@@ -30,7 +30,12 @@ type round struct {
 	// vanished and sourceGone overrule caches that have not seen yet that an object is gone.
 	vanished, sourceGone bool
 
-	// The newest states of this round, with the types that are written.
+	// What this round has read or written, which goes before the caches.
+	ownSnapshot *snapv1.VolumeSnapshot
+	ownContent  *kube.Content
+	ownSource   *corev1.PersistentVolumeClaim
+
+	// What the last decision was about, with the types that are written.
 	snapshot *snapv1.VolumeSnapshot
 	content  *kube.Content
 	source   *corev1.PersistentVolumeClaim
@@ -49,7 +54,7 @@ func (r *round) gather() (snapshot.SnapshotInput, bool) {
 		r.gatherClaim(&in, r.claim, "")
 		return in, r.mayReleaseFor(in.Claim)
 	}
-	s, ok := r.Snapshots.Lookup(r.key)
+	s, ok := own(r.ownSnapshot, r.Snapshots, r.key)
 	if !ok || r.vanished {
 		return in, false
 	}
@@ -72,11 +77,23 @@ func (r *round) gather() (snapshot.SnapshotInput, bool) {
 	return in, true
 }
 
+// own prefers what the round has from the server itself. A cache that lags may not take it in.
+func own[T interface {
+	comparable
+	kube.Object
+}](mine T, store *kube.Store[T], key kube.Key) (T, bool) {
+	var none T
+	if mine != none {
+		return mine, true
+	}
+	return store.Lookup(key)
+}
+
 func (r *round) gatherContent(in *snapshot.SnapshotInput, s *snapv1.VolumeSnapshot) {
 	r.content = nil
 	in.ContentLive = r.contentLive
 	if name := binding.ContentName(s); name != "" && !r.absent {
-		r.content, _ = r.Contents.Lookup(kube.Key{Name: name})
+		r.content, _ = own(r.ownContent, r.Contents, kube.Key{Name: name})
 	}
 	if r.content != nil {
 		in.Content = &r.content.VolumeSnapshotContent
@@ -90,7 +107,7 @@ func (r *round) gatherContent(in *snapshot.SnapshotInput, s *snapv1.VolumeSnapsh
 }
 
 func (r *round) gatherClaim(in *snapshot.SnapshotInput, key kube.Key, except types.UID) {
-	claim, ok := r.Claims.Lookup(key)
+	claim, ok := own(r.ownSource, r.Claims, key)
 	if !ok || r.sourceGone {
 		r.source = nil
 		return

@@ -5,6 +5,8 @@ package volumesnapshot
 import (
 	"flag"
 	"fmt"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // Options are the flags that steer this room.
@@ -29,6 +31,15 @@ const (
 	// None leaves binding to somebody else.
 	None Bind = "none"
 )
+
+// Lease is the lease to hold while binding. The one for all drivers is known to other programs, which stand
+// by while it is held; a binder for one driver must not keep the binders of other drivers waiting.
+func (b Bind) Lease(driver string) string {
+	if b == All {
+		return wellknown.BinderLease
+	}
+	return wellknown.SanitizeLease(wellknown.BinderLease + "-" + driver)
+}
 
 // NewOptions gives the defaults.
 func NewOptions() *Options {

@@ -149,6 +149,9 @@ func TestOptions(t *testing.T) {
 	if o.Bind != All || o.PreventVolumeModeConversion || o.Validate() != nil {
 		t.Errorf("parsed %+v", o)
 	}
+	if all, own := All.Lease("a.b/c"), Own.Lease("a.b/c"); all != "snapshot-controller-leader" || own != "snapshot-controller-leader-a-b-c" {
+		t.Errorf("leases %s, %s", all, own)
+	}
 	o.Bind = "some"
 	if o.Validate() == nil {
 		t.Error("a value that means nothing")
