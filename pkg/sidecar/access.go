@@ -215,7 +215,8 @@ func (a *access) report(logger klog.Logger) {
 	defer a.mu.Unlock()
 	now := map[string]bool{}
 	for _, r := range a.rights {
-		if verbs := a.missing(r, refused); len(verbs) > 0 {
+		// A right that was added while the questions were out is told when all of it has been asked.
+		if verbs := a.missing(r, refused); len(verbs) > 0 && len(a.missing(r, unasked)) == 0 {
 			text := fmt.Sprintf("missing right: %s on %s, needed for %s; %s grants it", strings.Join(verbs, ", "), r.object(), r.Why, a.manifest)
 			now[text] = true
 			if !a.told[text] {

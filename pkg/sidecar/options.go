@@ -53,7 +53,7 @@ type HTTPOptions struct {
 }
 
 // Address is where to listen, or empty.
-func (h HTTPOptions) Address() string {
+func (h *HTTPOptions) Address() string {
 	if h.Endpoint != "" {
 		return h.Endpoint
 	}
@@ -126,6 +126,16 @@ func (o *Options) check(driverOptional func() bool) error {
 			return err
 		}
 	}
+	if err := o.checkWork(); err != nil {
+		return err
+	}
+	if err := o.HTTP.check(); err != nil {
+		return err
+	}
+	return o.Election.check()
+}
+
+func (o *Options) checkWork() error {
 	switch {
 	case o.Timeout <= 0:
 		return fmt.Errorf("--timeout=%v: calls need time, use a duration such as 10s", o.Timeout)
@@ -140,10 +150,7 @@ func (o *Options) check(driverOptional func() bool) error {
 	case o.KubeAPIQPS > 0 && o.KubeAPIBurst < 1:
 		return fmt.Errorf("--kube-api-burst=%d: use 1 or more, since --kube-api-qps sets a limit", o.KubeAPIBurst)
 	}
-	if err := o.HTTP.check(); err != nil {
-		return err
-	}
-	return o.Election.check()
+	return nil
 }
 
 func (h *HTTPOptions) check() error {

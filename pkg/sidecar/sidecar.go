@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -92,28 +93,39 @@ func Main(ctx context.Context, program Program, args []string, stdout, stderr io
 	return p.exit(p.live(ctx))
 }
 
+// sameSignal is how soon after the first a signal is still the same: terminals and the timeout command
+// send it to the process and to its group.
+const sameSignal = 500 * time.Millisecond
+
 // live runs until the work ends by itself or is told to end. Who sends the signal twice means it: then
 // nothing is waited for.
 func (p *process) live(ctx context.Context) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
-	return p.until(ctx, signals)
+	return obey(ctx, signals, p.run)
 }
 
-func (p *process) until(ctx context.Context, signals <-chan os.Signal) error {
+// obey runs until it ends by itself, and tells it to end at the first signal.
+func obey(ctx context.Context, signals <-chan os.Signal, run func(context.Context) error) error {
 	logger := klog.FromContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	result := make(chan error, 1)
-	go func() { result <- p.run(ctx) }()
-	for asked := false; ; asked = true {
+	go func() { result <- run(ctx) }()
+	var asked time.Time
+	for {
 		select {
 		case err := <-result:
 			return err
 		case s := <-signals:
-			if asked {
-				return fmt.Errorf("second %v: exiting without waiting for work in hand", s)
+			switch {
+			case asked.IsZero():
+				asked = time.Now()
+			case time.Since(asked) < sameSignal:
+				continue
+			default:
+				return fmt.Errorf("second signal (%v): exiting without waiting for work in hand", s)
 			}
 			logger.Info("Stopping: no new work is begun, what is in hand is finished, then the lease is released", "signal", s.String())
 			stop()
