@@ -83,6 +83,7 @@ func TestWhoseSnapshotIsIt(t *testing.T) {
 		{"own: nobody speaks twice", in(func(i *SnapshotInput) { i.Class = nil }, shown("x")), Ignore{}},
 		{"S18 own: volume that is not CSI", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.CSI = nil }), Tell{Told{true,
 			wellknown.ReasonSetDefaultSnapshotClassFailed, "Failed to set default snapshot class with error cannot find CSI PersistentVolumeSource for volume pv1"}}},
+		{"S42 own: that the named content is missing is made sure of", in(imported, noContent), FetchContent{"c"}},
 		{"own: named content is missing", in(imported, noContent, certain), Tell{Told{true,
 			wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing"}}},
 		{"member of a group", in(func(i *SnapshotInput) {

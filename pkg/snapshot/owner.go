@@ -71,10 +71,15 @@ func nextStranger(in SnapshotInput) SnapshotStep {
 	if age := in.Now.Sub(in.Snapshot.CreationTimestamp.Time); age < strangerDelay {
 		return Wait{"no driver can be found for it yet", strangerDelay - age}
 	}
-	if reject, ok := nextLiving(in).(Reject); ok {
-		return Tell{Told{Warning: true, Reason: reject.Reason, Message: reject.Message}}
+	switch step := nextLiving(in).(type) {
+	case Reject:
+		return Tell{Told{Warning: true, Reason: step.Reason, Message: step.Message}}
+	case FetchContent:
+		// Only a read, and without it a content that is missing would never be told of.
+		return step
+	default:
+		return Ignore{"no driver can be found for it"}
 	}
-	return Ignore{"no driver can be found for it"}
 }
 
 // nextOrphan lets a deleted snapshot go that never got a content and whose class and claim are gone too.
