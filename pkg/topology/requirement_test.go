@@ -178,11 +178,11 @@ func TestRequirementErrors(t *testing.T) {
 			want: `topology labels from selected node map[] does not match topology keys from CSINode [zone]: node "n1" does not exist`,
 		},
 		{
-			name: "B039a T83 the driver is not on the node", index: away, q: Question{Node: "n1"},
+			name: "B039 T83 the driver is not on the node", index: away, q: Question{Node: "n1"},
 			want: `no topology key found for node n1: its CSINode does not list driver "d"`,
 		},
 		{
-			name: "B039b the driver announces no keys there", index: cluster(nil, "n1 zone=a"), q: Question{Node: "n1"},
+			name: "B039 the driver announces no keys there", index: cluster(nil, "n1 zone=a"), q: Question{Node: "n1"},
 			want: `no topology key found for node n1: its CSINode lists driver "d" without topology keys`,
 		},
 		{

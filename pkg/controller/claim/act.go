@@ -21,19 +21,12 @@ import (
 func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.ClaimInput, step provision.ClaimStep) (reconcile.Result, error) {
 	switch s := step.(type) {
 	case provision.Ignore:
-		if in.Claim == nil {
-			c.memory.forget(key.UID)
-		}
-		klog.FromContext(ctx).V(4).Info("nothing to do", "why", s.Why)
-		return reconcile.Result{}, nil
+		return c.ignore(ctx, key, in, s)
 	case provision.Wait:
-		klog.FromContext(ctx).V(2).Info(s.Why, "after", s.After)
+		klog.FromContext(ctx).V(2).Info("waiting", "why", s.Why, "after", s.After)
 		return reconcile.Result{After: s.After}, nil
 	case provision.AlreadyProvisioned:
-		if in.Attempt != nil {
-			c.saved(ctx, in.Attempt, s.Volume)
-		}
-		return reconcile.Result{}, nil
+		return c.recognize(ctx, in, s)
 	case provision.LeaveToPopulator:
 		c.Recorder.Normal(in.Claim, wellknown.ReasonProvisioning, "Assuming an external populator will provision the volume")
 		return reconcile.Result{}, nil
@@ -52,6 +45,23 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 		// Done by Reconcile, which decides again after them.
 	}
 	return reconcile.Result{}, fmt.Errorf("step %T has no effect here", step)
+}
+
+// ignore ends what is remembered of a claim that is gone; nothing of it was open.
+func (c *Controller) ignore(ctx context.Context, key reconcile.Key, in provision.ClaimInput, s provision.Ignore) (reconcile.Result, error) {
+	if in.Claim == nil {
+		c.memory.forget(key.UID)
+	}
+	klog.FromContext(ctx).V(4).Info("nothing to do", "why", s.Why)
+	return reconcile.Result{}, nil
+}
+
+// recognize ends an attempt whose PersistentVolume turned out to be written.
+func (c *Controller) recognize(ctx context.Context, in provision.ClaimInput, s provision.AlreadyProvisioned) (reconcile.Result, error) {
+	if in.Attempt != nil {
+		c.saved(ctx, in.Attempt, s.Volume)
+	}
+	return reconcile.Result{}, nil
 }
 
 // warn tells once per class that its claims do not get quite what they ask for.

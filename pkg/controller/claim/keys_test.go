@@ -34,8 +34,8 @@ func TestKeysOfClaim(t *testing.T) {
 	}{
 		{"new and ours", kube.Change[*corev1.PersistentVolumeClaim]{New: kit.Claim("data")}, 1},
 		{"terminating", kube.Change[*corev1.PersistentVolumeClaim]{Old: kit.Claim("data"), New: terminating}, 1},
-		{"P4 of another driver", kube.Change[*corev1.PersistentVolumeClaim]{New: foreign}, 0},
-		{"P4 bound", kube.Change[*corev1.PersistentVolumeClaim]{New: kit.Claim("data", kit.BoundTo("v"))}, 0},
+		{"P-4 of another driver", kube.Change[*corev1.PersistentVolumeClaim]{New: foreign}, 0},
+		{"P-4 bound", kube.Change[*corev1.PersistentVolumeClaim]{New: kit.Claim("data", kit.BoundTo("v"))}, 0},
 		{"bound, but an attempt is open", kube.Change[*corev1.PersistentVolumeClaim]{New: kit.Claim("open", kit.BoundTo("v"))}, 1},
 		{"gone", kube.Change[*corev1.PersistentVolumeClaim]{Old: kit.Claim("data"), Deleted: true}, 0},
 		{"gone, but an attempt is open", kube.Change[*corev1.PersistentVolumeClaim]{Old: kit.Claim("open"), Deleted: true}, 1},

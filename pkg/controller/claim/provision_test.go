@@ -225,6 +225,9 @@ func TestUncertainAttempts(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+func TestUncertainAttemptsOfDeletedClaims(t *testing.T) {
 	t.Run("T11 the claim goes while the outcome is open", func(t *testing.T) {
 		h := world(t, kit.Claim("data"))
 		h.Play(kit.Binder(h.API))
@@ -287,4 +290,15 @@ func TestTwoClaimsOfOneName(t *testing.T) {
 	if got := len(kit.All[*corev1.PersistentVolume](h.API)); got != 2 {
 		t.Errorf("T13: %d volumes", got)
 	}
+}
+
+func TestSlowCachesDoNotRepeatCalls(t *testing.T) {
+	h := world(t, kit.Claim("data"))
+	h.Stores.Hold()
+	start(h)
+	for range 3 {
+		h.Enqueue("claim", dataUID)
+		h.Settle()
+	}
+	want(t, h, "driver CreateVolume "+name+created, "create persistentvolumes "+name, provisioned+name)
 }

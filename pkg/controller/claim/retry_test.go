@@ -59,9 +59,11 @@ func TestRescheduling(t *testing.T) {
 	})
 	t.Run("T60 W31 the old annotation in a slow cache means nothing any more", func(t *testing.T) {
 		h := scheduled(t)
-		h.Lag(5)
+		h.Stores.Hold()
 		h.Driver.Next("CreateVolume", full)
 		start(h)
+		h.Settle()
+		h.Enqueue("claim", dataUID)
 		h.Settle()
 		want(t, h, refused, noRoom, giveUp)
 	})

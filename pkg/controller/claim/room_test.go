@@ -14,6 +14,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/controller/claim"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
@@ -21,6 +22,9 @@ var dataKey = kube.Key{Namespace: kit.Namespace, Name: "data"}
 
 // name is what the volume of the claim "data" is called.
 var name = "pvc-" + string(kit.UIDOf("persistentvolumeclaims", kit.Namespace, "data", 0))
+
+// dataUID is the key of that claim.
+var dataUID = reconcile.Key{Namespace: dataKey.Namespace, Name: dataKey.Name, UID: kit.UIDOf("persistentvolumeclaims", kit.Namespace, "data", 0)}
 
 // can is a driver without topology, and with more than volumes where a test needs it.
 func can(more ...capability.Controller) capability.Set {

@@ -184,6 +184,20 @@ func TestTakenBack(t *testing.T) {
 	})
 }
 
+func TestSlowCachesDoNotRepeatWrites(t *testing.T) {
+	v := released(func(v *corev1.PersistentVolume) { v.Finalizers, v.Status.Phase = nil, corev1.VolumeBound })
+	h := world(t, v)
+	h.Stores.Hold()
+	start(h)
+	for range 3 {
+		h.Enqueue("volume", keyOf("v"))
+		h.Settle()
+	}
+	if d := cmp.Diff([]string{protect}, h.Log.Lines()); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestAttached(t *testing.T) {
 	h := world(t, released())
 	h.Put(kit.Attachment("a", "v", "n1"), kit.Attachment("b", "other", "n1"))
@@ -266,7 +280,7 @@ func TestKeysOfVolume(t *testing.T) {
 		v    *corev1.PersistentVolume
 		want int
 	}{
-		"P4 settled":        {released(func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound }), 0},
+		"P-4 settled":       {released(func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound }), 0},
 		"to be deleted":     {released(), 1},
 		"terminating":       {released(func(v *corev1.PersistentVolume) { kit.Deleted(v) }), 1},
 		"of another driver": {released(func(v *corev1.PersistentVolume) { v.Annotations[wellknown.AnnProvisionedBy] = "other" }), 0},
