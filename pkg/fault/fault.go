@@ -13,6 +13,7 @@ package fault
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -127,11 +128,12 @@ func IsUnimplemented(err error) bool {
 	return e != nil && e.Code == codes.Unimplemented
 }
 
+// cut also mends what is not UTF-8, which the API server would refuse whole.
 func cut(text string) string {
 	if len(text) <= MaxText {
-		return text
+		return strings.ToValidUTF8(text, "�")
 	}
-	return text[:MaxText] + "…"
+	return strings.ToValidUTF8(text[:MaxText], "") + "…"
 }
 
 // Terminal marks an error that no retry can cure: the object has to change first. The queue loop does

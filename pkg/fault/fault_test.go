@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -52,8 +53,10 @@ func TestNew(t *testing.T) {
 	if !errors.Is(New(CreateVolume, context.Canceled), context.Canceled) {
 		t.Error("the cause is lost")
 	}
-	if long := New(CreateVolume, status.Error(codes.Internal, strings.Repeat("x", 5000))); len(long.Text) > MaxText+4 {
-		t.Errorf("text of %d bytes", len(long.Text))
+	for _, text := range []string{strings.Repeat("x", 5000), strings.Repeat("é", 5000), "x" + strings.Repeat("é", 5000), "broken \xff"} {
+		if got := New(CreateVolume, errors.New(text)).Text; len(got) > MaxText+4 || !utf8.ValidString(got) {
+			t.Errorf("text of %d bytes, valid %v", len(got), utf8.ValidString(got))
+		}
 	}
 }
 
