@@ -133,6 +133,9 @@ func show(step any) string {
 		if s.Silent {
 			text = "silent " + text
 		}
+		if s.Waiting {
+			text = "waiting " + text
+		}
 	default:
 		detail = showOutcome(step)
 	}

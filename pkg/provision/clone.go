@@ -23,7 +23,11 @@ func checkClone(in ClaimInput, name string) (*csi.VolumeContentSource, error) {
 		}
 		return nil, fmt.Errorf("error getting PVC %s (namespace %q) from api server: %w", name, in.Claim.Namespace, err)
 	case source.Status.Phase != corev1.ClaimBound:
-		return nil, fmt.Errorf("the PVC DataSource %s must have a status of Bound.  Got %s", name, source.Status.Phase)
+		err := fmt.Errorf("the PVC DataSource %s must have a status of Bound.  Got %s", name, source.Status.Phase)
+		if source.Status.Phase == corev1.ClaimPending {
+			err = pending{err}
+		}
+		return nil, err
 	case isLeaving(source, wellknown.FinalizerCloneSource, in.Claim):
 		return nil, fmt.Errorf("the PVC DataSource %s is currently being deleted", name)
 	case source.Spec.StorageClassName == nil:

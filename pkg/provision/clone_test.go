@@ -58,7 +58,7 @@ func TestClone(t *testing.T) {
 		{"T44 not protected yet", clone(sourceIs(func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil })), "ProtectSource: {PersistentVolumeClaim ns1 src}"},
 		{"T45 not there", clone(func(in *ClaimInput) { *in.Source = SourceState{} }), refused + `error getting PVC src (namespace "ns1") from api server: not found`},
 		{"T45 cannot be read", clone(func(in *ClaimInput) { *in.Source = SourceState{ClaimErr: errors.New("no")} }), refused + `error getting PVC src (namespace "ns1") from api server: no`},
-		{"T45 pending", clone(phase(corev1.ClaimPending)), refused + "the PVC DataSource src must have a status of Bound.  Got Pending"},
+		{"T45 pending", clone(phase(corev1.ClaimPending)), "waiting " + refused + "the PVC DataSource src must have a status of Bound.  Got Pending"},
 		{"T45 lost", clone(phase(corev1.ClaimLost)), refused + "the PVC DataSource src must have a status of Bound.  Got Lost"},
 		{"T45 terminating", clone(dying, sourceIs(func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{"foreign"} })), refused + "the PVC DataSource src is currently being deleted"},
 		{"B031 terminating, but a clone may have been interrupted", clone(dying), ours},

@@ -40,7 +40,7 @@ func prepare(in ClaimInput) ClaimStep {
 	}
 	content, err := CheckSource(in, source)
 	if err != nil {
-		return Reject{Err: err}
+		return Reject{Err: err, Waiting: isPending(err)}
 	}
 	if !in.Source.isProtected() {
 		return ProtectSource{*source}

@@ -27,7 +27,7 @@ func checkSnapshot(in ClaimInput, name string) (*csi.VolumeContentSource, error)
 	case isLeaving(snapshot, wellknown.FinalizerSnapshotAsSource, in.Claim):
 		return nil, fmt.Errorf("snapshot %s is being deleted", name)
 	case snapshot.Status == nil || snapshot.Status.BoundVolumeSnapshotContentName == nil:
-		return nil, fmt.Errorf("snapshot %s not bound", name)
+		return nil, pending{fmt.Errorf("snapshot %s not bound", name)}
 	}
 	bound := *snapshot.Status.BoundVolumeSnapshotContentName
 	content := state.Content
@@ -61,9 +61,9 @@ func readHandle(in ClaimInput, snapshot *snapv1.VolumeSnapshot, content *snapv1.
 	case content.Spec.Driver != in.Driver:
 		return "", fmt.Errorf("snapshotcontent %s for snapshot %s is not handled by CSI driver of StorageClass %s", content.Name, snapshot.Name, in.Class.Name)
 	case snapshot.Status.ReadyToUse == nil || !*snapshot.Status.ReadyToUse:
-		return "", fmt.Errorf("snapshot %s is not Ready", snapshot.Name)
+		return "", pending{fmt.Errorf("snapshot %s is not Ready", snapshot.Name)}
 	case content.Status == nil || content.Status.SnapshotHandle == nil:
-		return "", fmt.Errorf("snapshot handle %s is not available", snapshot.Name)
+		return "", pending{fmt.Errorf("snapshot handle %s is not available", snapshot.Name)}
 	}
 	return *content.Status.SnapshotHandle, nil
 }

@@ -109,6 +109,16 @@ func isLate(claim *corev1.PersistentVolumeClaim, source metav1.Object) bool {
 	return deleted != nil && claim.CreationTimestamp.After(deleted.Time)
 }
 
+// pending is the error of a source that is not there yet but on its way.
+type pending struct{ error }
+
+func (p pending) Unwrap() error { return p.error }
+
+func isPending(err error) bool {
+	var p pending
+	return errors.As(err, &p)
+}
+
 // isProtected tells whether our finalizer is on the source, or cannot be.
 func (s *SourceState) isProtected() bool {
 	switch {

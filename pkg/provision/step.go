@@ -38,11 +38,13 @@ type (
 	// Save: the driver has made the volume, and its PersistentVolume is still to be written.
 	Save struct{ Attempt *Attempt }
 	// Reject: nothing was asked of the driver, for a reason that is told, and tried again later. A silent
-	// one is told in the log only. After is zero for the usual growing delay.
+	// one is told in the log only. One that waits for something that is on its way is no failure. After is
+	// zero for the usual growing delay.
 	Reject struct {
-		Err    error
-		Silent bool
-		After  time.Duration
+		Err     error
+		Silent  bool
+		Waiting bool
+		After   time.Duration
 	}
 	// Reschedule: the selected node cannot have the volume; the scheduler should choose another.
 	Reschedule struct{ Err error }

@@ -74,9 +74,14 @@ func (c *Controller) warn(in provision.ClaimInput, attempt *provision.Attempt) {
 // reject tells why nothing can be asked of the driver now. Conflicts are not for users, and what goes
 // wrong because the process ends is nobody's fault.
 func (c *Controller) reject(ctx context.Context, claim *corev1.PersistentVolumeClaim, r provision.Reject) (reconcile.Result, error) {
-	c.metrics.failed(claim)
-	if !r.Silent {
-		c.tell(ctx, claim, r.Err, r.Err.Error())
+	switch {
+	case r.Waiting && claim != nil && ctx.Err() == nil:
+		c.Recorder.Normal(claim, wellknown.ReasonProvisioningFailed, r.Err.Error())
+	case !r.Waiting:
+		c.metrics.failed(claim)
+		if !r.Silent {
+			c.tell(ctx, claim, r.Err, r.Err.Error())
+		}
 	}
 	if r.After > 0 {
 		return reconcile.Result{}, fault.RetryAfter(r.Err, r.After)

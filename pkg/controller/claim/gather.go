@@ -17,10 +17,21 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
+// Watched are the informers that wake the room. Snapshots is nil where they may not be watched; then a
+// restore that waits for its snapshot is tried again by time only.
+type Watched struct {
+	Claims    *kube.Informer[*corev1.PersistentVolumeClaim]
+	Classes   *kube.Informer[*storagev1.StorageClass]
+	Snapshots *kube.Informer[*snapv1.VolumeSnapshot]
+}
+
 // Watch tells the queue which changes concern it.
-func (c *Controller) Watch(claims *kube.Informer[*corev1.PersistentVolumeClaim], classes *kube.Informer[*storagev1.StorageClass]) {
-	claims.OnChange(func(change kube.Change[*corev1.PersistentVolumeClaim]) { c.add(c.KeysOfClaim(change)) })
-	classes.OnChange(func(change kube.Change[*storagev1.StorageClass]) { c.add(c.KeysOfClass(change)) })
+func (c *Controller) Watch(w Watched) {
+	w.Claims.OnChange(func(change kube.Change[*corev1.PersistentVolumeClaim]) { c.add(c.KeysOfClaim(change)) })
+	w.Classes.OnChange(func(change kube.Change[*storagev1.StorageClass]) { c.add(c.KeysOfClass(change)) })
+	if w.Snapshots != nil {
+		w.Snapshots.OnChange(func(change kube.Change[*snapv1.VolumeSnapshot]) { c.add(c.KeysOfSnapshot(change)) })
+	}
 }
 
 func (c *Controller) add(keys []reconcile.Key) {
@@ -40,8 +51,23 @@ func (c *Controller) KeysOfClaim(change kube.Change[*corev1.PersistentVolumeClai
 		if c.remembers(claim.UID) || claim.Spec.VolumeName == "" && provision.IsClaimOurs(claim, c.DriverName) {
 			keys = append(keys, keyOf(claim))
 		}
+		if claim.Status.Phase == corev1.ClaimBound && (change.Old == nil || change.Old.Status.Phase != corev1.ClaimBound) {
+			keys = append(keys, c.waiting(kube.ByClaimSource, kube.IndexValue(kube.KeyOf(claim)))...)
+		}
 	}
 	return keys
+}
+
+// KeysOfSnapshot are the claims that wait for a snapshot which has become ready.
+func (c *Controller) KeysOfSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []reconcile.Key {
+	if change.New == nil || !isReady(change.New) || change.Old != nil && isReady(change.Old) {
+		return nil
+	}
+	return c.waiting(kube.BySnapshotSource, kube.IndexValue(kube.KeyOf(change.New)))
+}
+
+func isReady(s *snapv1.VolumeSnapshot) bool {
+	return s.Status != nil && s.Status.ReadyToUse != nil && *s.Status.ReadyToUse
 }
 
 // KeysOfClass are the claims that wait for a class which has come or was replaced.
@@ -49,8 +75,13 @@ func (c *Controller) KeysOfClass(change kube.Change[*storagev1.StorageClass]) []
 	if change.New == nil || change.Old != nil && change.Old.ResourceVersion == change.New.ResourceVersion {
 		return nil
 	}
+	return c.waiting(kube.ByStorageClass, change.New.Name)
+}
+
+// waiting are the claims of ours without a volume that an index finds.
+func (c *Controller) waiting(index, value string) []reconcile.Key {
 	var keys []reconcile.Key
-	for _, claim := range c.Claims.ByIndex(kube.ByStorageClass, change.New.Name) {
+	for _, claim := range c.Claims.ByIndex(index, value) {
 		if claim.Spec.VolumeName == "" && provision.IsClaimOurs(claim, c.DriverName) {
 			keys = append(keys, keyOf(claim))
 		}

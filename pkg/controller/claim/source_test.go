@@ -4,6 +4,7 @@ package claim_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
@@ -165,4 +166,40 @@ func TestClone(t *testing.T) {
 	if got := requests(h)[1].GetVolumeContentSource().GetVolume().GetVolumeId(); got != kit.VolumeHandle("source-pv") {
 		t.Errorf("T44: made from %q", got)
 	}
+}
+
+// What is on its way is waited for without alarm, and taken up as soon as it is there.
+func TestSourcesOnTheirWay(t *testing.T) {
+	const late = 7 * time.Minute
+	t.Run("T36 a snapshot that gets ready", func(t *testing.T) {
+		h := restoring(t)
+		snap := kube.Key{Namespace: kit.Namespace, Name: "snap"}
+		kit.Edit(h.API, snap, func(s *snapv1.VolumeSnapshot) { s.Status.ReadyToUse = kit.Ptr(false) })
+		start(h)
+		h.Horizon = late
+		h.Settle()
+		kit.Edit(h.API, snap, func(s *snapv1.VolumeSnapshot) { s.Status.ReadyToUse = kit.Ptr(true) })
+		came := h.Clock.Now()
+		h.Horizon = 0
+		h.Settle()
+		want(t, h, "event default/data: Normal ProvisioningFailed error getting handle for DataSource Type VolumeSnapshot by Name snap: snapshot snap is not Ready",
+			protect, "driver CreateVolume "+name+created, "create persistentvolumes "+name, provisioned+name)
+		if !h.Clock.Now().Equal(came) {
+			t.Error("it was not woken")
+		}
+	})
+	t.Run("T45 a source claim that gets bound", func(t *testing.T) {
+		h := world(t, kit.Claim("data", kit.FromClaim("source")))
+		cloneSource(h)
+		source := kube.Key{Namespace: kit.Namespace, Name: "source"}
+		kit.Edit(h.API, source, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending })
+		start(h)
+		h.Horizon = late
+		h.Settle()
+		kit.Edit(h.API, source, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimBound })
+		h.Horizon = 0
+		h.Settle()
+		want(t, h, "event default/data: Normal ProvisioningFailed error getting handle for DataSource Type PersistentVolumeClaim by Name source: the PVC DataSource source must have a status of Bound.  Got Pending",
+			protectClaim, "driver CreateVolume "+name+created, "create persistentvolumes "+name, provisioned+name)
+	})
 }
