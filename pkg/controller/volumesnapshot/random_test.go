@@ -155,9 +155,9 @@ func checkCalls(h *kit.Harness) (wrong []string) {
 }
 
 func TestRandomLives(t *testing.T) {
-	runs := uint64(80)
+	runs := uint64(40)
 	if testing.Short() {
-		runs = 30
+		runs = 10
 	}
 	for seed := range runs {
 		runRandom(t, seed)
