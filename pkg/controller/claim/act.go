@@ -21,7 +21,7 @@ import (
 func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.ClaimInput, step provision.ClaimStep) (reconcile.Result, error) {
 	switch s := step.(type) {
 	case provision.Ignore:
-		return c.ignore(ctx, key, in, s)
+		return c.ignore(ctx, key, s)
 	case provision.Wait:
 		klog.FromContext(ctx).V(2).Info("waiting", "why", s.Why, "after", s.After)
 		return reconcile.Result{After: s.After}, nil
@@ -47,11 +47,10 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 	return reconcile.Result{}, fmt.Errorf("step %T has no effect here", step)
 }
 
-// ignore ends what is remembered of a claim that is gone; nothing of it was open.
-func (c *Controller) ignore(ctx context.Context, key reconcile.Key, in provision.ClaimInput, s provision.Ignore) (reconcile.Result, error) {
-	if in.Claim == nil {
-		c.memory.forget(key.UID)
-	}
+// ignore ends what is remembered of a claim. Nothing of it is open, else it would not be ignored; a
+// refusal is of no use for a claim that is gone, bound or changed.
+func (c *Controller) ignore(ctx context.Context, key reconcile.Key, s provision.Ignore) (reconcile.Result, error) {
+	c.memory.forget(key.UID)
 	klog.FromContext(ctx).V(4).Info("nothing to do", "why", s.Why)
 	return reconcile.Result{}, nil
 }

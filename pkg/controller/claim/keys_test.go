@@ -93,3 +93,20 @@ func TestMetrics(t *testing.T) {
 		t.Error("T106", d)
 	}
 }
+
+func TestNothingIsRememberedOfSettledClaims(t *testing.T) {
+	h := world(t, kit.Claim("data"))
+	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.InvalidArgument, Times: 99})
+	c := start(h)
+	h.Horizon = 0
+	h.Settle()
+	bound := kube.Change[*corev1.PersistentVolumeClaim]{New: kit.Claim("data", kit.BoundTo("v"))}
+	if len(c.KeysOfClaim(bound)) != 1 {
+		t.Fatal("the refusal was not remembered")
+	}
+	kit.Edit(h.API, dataKey, kit.BoundTo("v"))
+	h.Settle()
+	if got := c.KeysOfClaim(bound); len(got) != 0 {
+		t.Error("W2: still remembered", got)
+	}
+}
