@@ -41,6 +41,12 @@ func nextStaying(in ContentInput) ContentStep {
 		if isMarked(c) && !imported {
 			return DropMark{}
 		}
+		if c.Status.Error != nil && c.DeletionTimestamp == nil {
+			// Somebody else's create was refused while ours succeeded, or an old copy was patched: what is ready has no error.
+			status := c.Status.DeepCopy()
+			status.Error = nil
+			return Record{Status: status}
+		}
 		return Ignore{"settled"}
 	case isDynamicMember(in):
 		return Ignore{"member of a group snapshot, goes with its group"}

@@ -99,6 +99,9 @@ func TestSnapshotIsPolledUntilReady(t *testing.T) {
 		{"W-perf-5 not before its time", con(cut, waiting), Wait{After: 4 * time.Second}},
 		{"S68 leftover mark of a ready content", con(finished, func(i *ContentInput) { i.Content.Annotations[wellknown.AnnBeingCreated] = "yes" }), DropMark{}},
 		{"S32 I6 settled", con(finished), Ignore{}},
+		{"an error beside ready is nobody's any more", con(finished, func(i *ContentInput) {
+			i.Content.Status.Error = &snapv1.VolumeSnapshotError{Message: ptr("an operation is pending")}
+		}), Record{Status: con(finished).Content.Status}},
 		{"S43 imported", con(byHand, neverUID, can(list)), Poll{Handle: "s-1", List: true}},
 		{"S48 imported with list secret", con(byHand, listClass, can(list)), Poll{Handle: "s-1", List: true, Secret: listSecret}},
 		{"imported, class missing", con(byHand, can(list), func(i *ContentInput) { i.Content.Spec.VolumeSnapshotClassName = ptr("snapc") }),
