@@ -158,7 +158,7 @@ func TestSnapshotIsHeldByARestoreThatHangs(t *testing.T) {
 	w.claim("restore", class, fromSnapshot("snap"))
 	w.await("the restore is under way", func() (bool, string) { return len(w.calls("CreateVolume")) > 1, "" })
 	w.deleteSnapshot("snap")
-	w.told("snap", "Warning SnapshotDeletePending", "Snapshot is being used to restore a PVC")
+	w.told("snap", "SnapshotDeletePending", "Snapshot is being used to restore a PVC")
 	if calls := w.calls("DeleteSnapshot"); len(calls) > 0 {
 		t.Error("DeleteSnapshot was called while the snapshot is read")
 	}

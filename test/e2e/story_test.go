@@ -43,6 +43,8 @@ func TestStory(t *testing.T) {
 	}
 	// One after the other: the examples have fixed names.
 	t.Run("left alone", func(t *testing.T) { play(t, cast, nil) })
+	t.Run("the provisioner is killed", func(t *testing.T) { play(t, cast, sidecars[:1]) })
+	t.Run("the snapshotter is killed", func(t *testing.T) { play(t, cast, sidecars[1:]) })
 	t.Run("both are killed", func(t *testing.T) { play(t, cast, sidecars) })
 	for _, p := range cast.Processes() {
 		for _, death := range p.Deaths() {

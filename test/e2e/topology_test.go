@@ -139,7 +139,7 @@ func isRotation(a, b []string) bool {
 func TestSelectedNodeOutsideOfWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	w := begin(t, setup{withoutSnapshotter: true, provisioner: []string{"--strict-topology"}})
-	w.claim("data", w.class("class", allowing("z1")), func(c *corev1.PersistentVolumeClaim) {
+	w.claim("data", w.class("class", waiting, allowing("z1")), func(c *corev1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "worker-2"}
 	})
 	w.told("data", "Warning ProvisioningFailed", "error generating accessibility requirements: ",

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -28,6 +29,8 @@ const look = 100 * time.Millisecond
 
 // setup says what is special about a world. The zero value is a driver in two zones and both sidecars with no flags.
 type setup struct {
+	// name is for a test that has more than one world; it is otherwise the test's.
+	name        string
 	driver      []string
 	provisioner []string
 	snapshotter []string
@@ -64,7 +67,7 @@ func begin(t *testing.T, s setup) *world {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	w.ctx = ctx
 	t.Cleanup(cancel)
-	w.ns = nameOf(t.Name())
+	w.ns = nameOf(cmp.Or(s.name, t.Name()))
 	w.driver = w.ns + ".csi.example"
 	w.must(w.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}, metav1.CreateOptions{}))
 	w.mustNot(shared.stage.Cluster.AwaitNamespace(ctx, w.ns))
@@ -76,6 +79,11 @@ func begin(t *testing.T, s setup) *world {
 	w.cast, err = shared.stage.NewCast(ctx, roles)
 	w.mustNot(err)
 	w.script = w.cast.Control
+	t.Cleanup(func() {
+		if err := w.cast.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Cleanup(w.end)
 	w.provisioner, err = w.cast.StartSidecar(stage.Provisioner, s.provisioner...)
 	w.mustNot(err)

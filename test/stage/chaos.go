@@ -11,9 +11,9 @@ import (
 
 // The time between two kills is long enough for a sidecar to come up and begin, and too short to finish much.
 const (
-	shortestLife = 300 * time.Millisecond
-	longestLife  = 2500 * time.Millisecond
-	longestAway  = 400 * time.Millisecond
+	shortestLife = 100 * time.Millisecond
+	longestLife  = 1200 * time.Millisecond
+	longestAway  = 300 * time.Millisecond
 )
 
 // Chaos kills processes with -9 at random moments and starts them again.

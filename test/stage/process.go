@@ -165,6 +165,13 @@ func (p *Process) Ends() []string {
 	return append([]string(nil), p.died...)
 }
 
+// Forgive forgets the ends so far: somebody wanted them after all.
+func (p *Process) Forgive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.died = nil
+}
+
 // Deaths tells each end that nobody asked for, and each panic in the log.
 func (p *Process) Deaths() []string {
 	deaths := p.Ends()

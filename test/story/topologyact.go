@@ -180,6 +180,14 @@ func (p place) correct(ctx context.Context, s *Scene) error {
 	if err != nil {
 		return err
 	}
+	claim, err := s.claim(ctx, p.claim)
+	if err != nil {
+		return err
+	}
+	selected := claim.Annotations["volume.kubernetes.io/selected-node"]
+	if err := s.check("the scheduler had selected "+pod.Spec.NodeName+" before the volume was made", selected == pod.Spec.NodeName, selected); err != nil {
+		return err
+	}
 	if err := p.checkPlace(ctx, s, pv, pod.Spec.NodeName, class); err != nil {
 		return err
 	}
