@@ -138,6 +138,9 @@ func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.
 			content.Annotations[key] = value
 		}
 	}
+	if places := BuildSourceTopology(volume); places != "" {
+		content.Annotations[AnnSourceTopology] = places
+	}
 	if class.Driver == in.Options.Driver {
 		// The create of our own other half is announced here, which saves it a write, and its parameters
 		// are recorded, so that every try sends the same request whatever becomes of the class.
