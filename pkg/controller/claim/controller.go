@@ -104,20 +104,17 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 	for range maxSteps {
 		step := provision.NextClaimStep(in)
 		klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
-		switch s := step.(type) {
-		case provision.ReadSource:
-			in.Source = c.fetchSource(ctx, s.Source)
-		case provision.ReadAttributes:
-			in.Attributes = c.fetchAttributes(ctx, s.Name)
-		case provision.ProtectSource:
-			source, err := c.protect(ctx, in.Source)
-			if err != nil {
-				return c.act(ctx, key, in, provision.Reject{Err: err})
-			}
-			in.Source = source
-		default:
+		if c.read(ctx, &in, step) {
+			continue
+		}
+		if _, ok := step.(provision.ProtectSource); !ok {
 			return c.act(ctx, key, in, step)
 		}
+		source, err := c.protect(ctx, in.Source)
+		if err != nil {
+			return c.act(ctx, key, in, provision.Reject{Err: err})
+		}
+		in.Source = source
 	}
 	return reconcile.Result{}, fmt.Errorf("claim %s: no decision after %d steps", key, maxSteps)
 }

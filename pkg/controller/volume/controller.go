@@ -24,7 +24,6 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
-	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 )
 
@@ -79,18 +78,11 @@ func New(deps Deps) *Controller {
 // Run works until the context ends. It is called with the lead.
 func (c *Controller) Run(ctx context.Context) error { return c.queue.Run(ctx) }
 
-// Reconcile takes one PersistentVolume one step, with one call of DeleteVolume at most. A deletion is
-// decided twice: on the cache, which costs nothing, and on what the API server says.
+// Reconcile takes one PersistentVolume one step, with one call of DeleteVolume at most.
 func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
-	in := c.gather(key)
-	step := provision.NextVolumeStep(in)
-	if _, ok := step.(provision.Confirm); ok {
-		live, err := c.fetchLive(ctx, in)
-		if err != nil {
-			return reconcile.Result{}, fmt.Errorf("reading PersistentVolume %s before its deletion: %w", key.Name, err)
-		}
-		in = live
-		step = provision.NextVolumeStep(in)
+	in, step, err := c.Look(ctx, key)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
 	return c.act(ctx, in, step)
