@@ -53,7 +53,7 @@ func nextContentOfDeleted(in SnapshotInput) SnapshotStep {
 	case isSourceFree(in):
 		return ReleaseSource{}
 	default:
-		return Ignore{"waiting until its content is gone"}
+		return nextGoing(in)
 	}
 }
 

@@ -146,7 +146,7 @@ func nextStatus(in SnapshotInput) SnapshotStep {
 		return ReleaseSource{}
 	}
 	if !isReady(s) {
-		return Ignore{"waiting for the driver"}
+		return nextWaiting(in)
 	}
 	return Ignore{"settled"}
 }

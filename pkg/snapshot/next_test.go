@@ -60,7 +60,7 @@ func TestNewSnapshotIsProtectedStepByStep(t *testing.T) {
 			i.Content.Finalizers, i.Content.DeletionTimestamp, i.Claim.Finalizers = nil, ptr(past), nil
 		}), Ignore{}},
 		{"W30 the source is protected again if it lost it", in(taken, func(i *SnapshotInput) { i.Claim.Finalizers = nil }), ProtectSource{}},
-		{"S19 but not when it is going", in(taken, func(i *SnapshotInput) {
+		{"S19 but not when it is going", in(taken, toldOf, func(i *SnapshotInput) {
 			i.Claim.Finalizers, i.Claim.DeletionTimestamp = nil, ptr(past)
 			i.Snapshot.Status = &snapv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr("snapcontent-u1"), ReadyToUse: ptr(false)}
 		}), Ignore{}},
@@ -114,7 +114,7 @@ func TestStatusFollowsContent(t *testing.T) {
 			rejected(in(ready), wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing")},
 		{"S34 content that points elsewhere", in(ready, func(i *SnapshotInput) { i.Content.Spec.VolumeSnapshotRef.UID = "u2" }),
 			rejected(in(ready), wellknown.ReasonSnapshotContentMisbound, "VolumeSnapshotContent [snapcontent-u1] is bound to a different snapshot")},
-		{"B029 a source claim that vanished", in(taken, func(i *SnapshotInput) { i.Claim = nil; i.Snapshot.Status = bound }), Ignore{}},
+		{"B029 a source claim that vanished", in(taken, toldOf, func(i *SnapshotInput) { i.Claim = nil; i.Snapshot.Status = bound }), Ignore{}},
 		{"a claim of a snapshot that was torn out", SnapshotInput{Claim: in(held).Claim}, ReleaseSource{}},
 		{"a claim that others need", SnapshotInput{Claim: in(held).Claim, ClaimInUse: true}, Ignore{}},
 		{"nothing is left", SnapshotInput{}, Ignore{}},
@@ -140,7 +140,7 @@ func TestImportedSnapshot(t *testing.T) {
 		{"W18 an old mark goes", in(imported, bound, func(i *SnapshotInput) {
 			i.Content.Annotations = map[string]string{wellknown.AnnBeingDeleted: "yes"}
 		}), Bind{Unmark: true}},
-		{"W18 but not from a content that is going", in(imported, bound, func(i *SnapshotInput) {
+		{"W18 but not from a content that is going", in(imported, bound, toldOf, func(i *SnapshotInput) {
 			i.Content.Annotations, i.Content.DeletionTimestamp = map[string]string{wellknown.AnnBeingDeleted: "yes"}, ptr(past)
 			i.Snapshot.Status = &snapv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr("c"), ReadyToUse: ptr(false)}
 		}), Ignore{}},

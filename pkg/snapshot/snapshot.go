@@ -19,13 +19,13 @@
 //	 │                                                                                        │
 //	 └─(names a content)──Protect──► Bind ───────────────────────────────────────────────┐    │
 //	                                                                                     ▼    ▼
-//	        settled ◄──ReleaseSource◄──(ready)── CopyStatus ◄──(the content says so)── waiting
+//	        settled ◄──ReleaseSource◄──(ready)── CopyStatus ◄──(the content says so)── waiting ──► (Unserved)
 //
 // A VolumeSnapshot that is being deleted:
 //
 //	content points back ──(a claim restores from it)──► WaitForRestore
 //	      │ Retain: MarkContent ───────────────────────────────┐
-//	      │ Delete: (MarkContent) ► DeleteContent ► Wait       ▼
+//	      │ Delete: (MarkContent) ► DeleteContent ► Wait       ▼     (Unserved, AbandonContent)
 //	      └──────────────(content certainly gone)────► ReleaseSource ► Release
 //
 // A VolumeSnapshotContent:
@@ -96,6 +96,9 @@ type SnapshotInput struct {
 	// Volume is the claim's volume; VolumeRead says that it was looked for.
 	Volume     *corev1.PersistentVolume
 	VolumeRead bool
+
+	// UnservedTold says that users were told that nobody works on the content.
+	UnservedTold bool
 
 	// Restoring are the pending claims that are to be filled from this snapshot.
 	Restoring []string

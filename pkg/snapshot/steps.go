@@ -82,6 +82,12 @@ type (
 	// DeleteContent deletes the content object.
 	DeleteContent struct{}
 
+	// Unserved tells that nobody works on the content, in an event only.
+	Unserved struct{ Told }
+	// AbandonContent takes our finalizer off a content whose driver is gone for good, which is otherwise for
+	// the driver's sidecar to do.
+	AbandonContent struct{ Told }
+
 	// Release takes finalizers off.
 	Release struct{ Finalizers []string }
 )
@@ -103,4 +109,6 @@ func (CopyStatus) snapshotStep()     {}
 func (WaitForRestore) snapshotStep() {}
 func (MarkContent) snapshotStep()    {}
 func (DeleteContent) snapshotStep()  {}
+func (Unserved) snapshotStep()       {}
+func (AbandonContent) snapshotStep() {}
 func (Release) snapshotStep()        {}

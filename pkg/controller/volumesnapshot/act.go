@@ -42,6 +42,10 @@ func (r *round) act(ctx context.Context, in snapshot.SnapshotInput, step snapsho
 	case snapshot.Tell:
 		r.tell(step.Told)
 		return ends, nil
+	case snapshot.Unserved:
+		// Noted before it is told, since looking again must not tell it again.
+		r.neglect(step.Told)
+		return goesOn, nil
 	case snapshot.Reject:
 		return ends, r.reject(ctx, step)
 	case snapshot.WaitForRestore:
@@ -49,13 +53,10 @@ func (r *round) act(ctx context.Context, in snapshot.SnapshotInput, step snapsho
 		r.Recorder.Normal(r.snapshot, wellknown.ReasonSnapshotDeletePending,
 			"Snapshot is being used to restore a PVC: "+strings.Join(step.Claims, ", "))
 		return next{ends: true, after: lookAgain}, nil
-	case snapshot.FetchSnapshot:
-		return r.fetchSnapshot(ctx)
-	case snapshot.FetchContent:
-		return r.fetchContent(ctx, step.Name)
-	case snapshot.FetchVolume:
-		return goesOn, r.fetchVolume(ctx, step.Name)
 	default:
+		if n, reads, err := r.read(ctx, step); reads {
+			return n, err
+		}
 		return r.write(ctx, in, step)
 	}
 }
@@ -86,6 +87,8 @@ func (r *round) write(ctx context.Context, in snapshot.SnapshotInput, step snaps
 		})
 	case snapshot.DeleteContent:
 		return r.deleteContent(ctx)
+	case snapshot.AbandonContent:
+		return goesOn, r.abandonContent(ctx, step)
 	case snapshot.Release:
 		return ends, r.release(ctx, step)
 	default:

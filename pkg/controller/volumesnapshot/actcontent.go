@@ -105,6 +105,30 @@ func (r *round) deleteContent(ctx context.Context) (next, error) {
 	return ends, fmt.Errorf("deleting content: %w", err)
 }
 
+// abandonContent lets a content go that its driver's sidecar will never let go. The event is about the
+// content as well as the snapshot: with both objects gone it is all that is left to look for.
+func (r *round) abandonContent(ctx context.Context, step snapshot.AbandonContent) error {
+	content := r.content
+	err := r.patchContent(ctx, "letting go of a content without its driver", func(c *kube.Content) {
+		kube.RemoveFinalizer(c, wellknown.FinalizerContent)
+	})
+	if err != nil {
+		return err
+	}
+	if !r.absent && isGoing(r.ownContent) {
+		r.contentLive, r.absent = true, true
+	}
+	r.Recorder.Warning(content, step.Reason, step.Message)
+	r.tell(step.Told)
+	return nil
+}
+
+// neglect tells once that nobody works on the content, and counts it until somebody does.
+func (r *round) neglect(told snapshot.Told) {
+	r.neglected.add(r.snapshot.UID, neglect{r.content.Spec.Driver, r.content.DeletionTimestamp != nil})
+	r.tell(told)
+}
+
 func (r *round) protectSource(ctx context.Context) error {
 	return r.patchSource(ctx, "protecting source claim", func(c *corev1.PersistentVolumeClaim) {
 		kube.AddFinalizer(c, wellknown.FinalizerSourceClaim)

@@ -60,6 +60,8 @@ type Controller struct {
 	options Options
 	queue   *reconcile.Queue
 	meters  *meters
+	// neglected are the contents that nobody works on.
+	neglected *unserved
 
 	mu sync.Mutex
 	// gone holds, by the snapshot's UID, the driver of each content that was seen to be deleted while its
@@ -72,7 +74,8 @@ const QueueName = "csi-snapshotter-snapshot"
 
 // New makes the room.
 func New(options Options, deps Deps) *Controller {
-	c := &Controller{Deps: deps, options: options, gone: map[types.UID]string{}, meters: newMeters(deps.Registry, deps.Clock)}
+	c := &Controller{Deps: deps, options: options, gone: map[types.UID]string{}, meters: newMeters(deps.Registry, deps.Clock),
+		neglected: newUnserved(deps.Registry)}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax,
 		Clock: deps.Clock,
@@ -141,6 +144,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 		step := snapshot.NextSnapshotStep(in)
 		klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
 		c.meters.observe(in)
+		c.neglected.observe(in)
 		next, err := r.act(ctx, in, step)
 		if err != nil {
 			return reconcile.Result{}, c.promptly(key, err)

@@ -97,6 +97,7 @@ func (r *round) gatherContent(in *snapshot.SnapshotInput, s *snapv1.VolumeSnapsh
 	}
 	if r.content != nil {
 		in.Content = &r.content.VolumeSnapshotContent
+		in.UnservedTold = r.neglected.isKnown(s.UID, r.content.DeletionTimestamp != nil)
 		return
 	}
 	r.mu.Lock()

@@ -46,6 +46,7 @@ func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []re
 	case change.Deleted:
 		c.forget(s.UID)
 		c.meters.gone(s.UID)
+		c.neglected.forget(s.UID)
 		return c.sourceOf(s)
 	case change.Old == nil,
 		s.DeletionTimestamp != nil,
