@@ -7,6 +7,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
 )
 
 // Attempt is one try to make one volume, complete: with it alone the call can be repeated unchanged and
@@ -27,8 +29,8 @@ type Attempt struct {
 	Topology bool
 	// Source is what the volume is made from, nil for an empty one.
 	Source *Source
-	// Warning is to be told once: it says that the request is not quite what was asked for.
-	Warning string
+	// Warnings are to be told once for each cause: they say that the request is not quite what was asked for.
+	Warnings []topology.Warning
 
 	// Open tells that a call of this attempt may have made the volume.
 	Open bool

@@ -73,7 +73,7 @@ func buildRequest(in ClaimInput, basics basics) (*Attempt, error) {
 		Secret:   secrets[params.Provisioner],
 		Topology: in.hasTopology(),
 		Source:   basics.source,
-		Warning:  places.Warning,
+		Warnings: places.Warnings,
 	}
 	if attempt.Topology {
 		attempt.Node = selectedNode(in.Claim)
@@ -87,7 +87,7 @@ func requirement(in ClaimInput) (topology.Answer, error) {
 		return topology.Answer{}, nil
 	}
 	return in.Topology.Requirement(topology.Question{
-		Driver: in.Driver, Claim: in.Claim.Name, Node: selectedNode(in.Claim),
+		Driver: in.Driver, Claim: in.Claim.Name, Node: selectedNode(in.Claim), Class: in.Class.Name,
 		Allowed: in.Class.AllowedTopologies, Options: in.Places,
 	})
 }

@@ -3,7 +3,6 @@
 package topology
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -30,16 +29,21 @@ type Question struct {
 	Claim string
 	// Node is the selected node, or empty.
 	Node string
+	// Class is the name of the class, for warnings.
+	Class string
 	// Allowed are the allowedTopologies of the class.
 	Allowed []corev1.TopologySelectorTerm
+	// Near are the segments that a claim without a node should come first in: where the data of its source
+	// is. They change the order of preference and nothing else.
+	Near []Segment
 	Options
 }
 
 // Answer is a requirement, nil when there is none to send.
 type Answer struct {
 	Requirement *csi.TopologyRequirement
-	// Warning tells that the requirement is not exact; empty when it is.
-	Warning string
+	// Warnings tell in what the requirement is not what one would expect.
+	Warnings []Warning
 }
 
 // Requirement answers where a new volume must be accessible from. The topologies in the answer are
@@ -53,7 +57,10 @@ func (x *Index) Requirement(q Question) (Answer, error) {
 		if err != nil {
 			return Answer{}, err
 		}
-		return answer(allowed, start(q.Claim, len(allowed.segments))), nil
+		if len(allowed.segments) == 0 {
+			return Answer{Warnings: []Warning{standsForNothing(q)}}, nil
+		}
+		return answer(allowed, start(q.Claim, len(allowed.segments)), q.Near), nil
 	}
 	if !q.Immediate {
 		return Answer{}, nil
@@ -65,7 +72,7 @@ func (x *Index) Requirement(q Question) (Answer, error) {
 	case len(known.segments) == 0:
 		return Answer{}, failed(NothingKnown, "topologyKeys %v were not found on any nodes", keys)
 	}
-	return answer(known, start(q.Claim, len(known.segments))), nil
+	return answer(known, start(q.Claim, len(known.segments)), q.Near), nil
 }
 
 func (x *Index) forNode(q Question) (Answer, error) {
@@ -82,20 +89,24 @@ func (x *Index) forNode(q Question) (Answer, error) {
 		if len(q.Allowed) > 0 && within(own, allowed.segments) < 0 {
 			return Answer{}, failed(NotAllowed, "selected node '%q' topology '%v' is not in allowed topologies: %s", q.Node, own, list(allowed.segments))
 		}
-		return answer(newPlaces([]Segment{own}), 0), nil
+		return answer(newPlaces([]Segment{own}), 0, nil), nil
 	}
 	requisite := allowed
 	if len(q.Allowed) == 0 {
 		requisite = x.everywhere(n.setID())
 	}
 	if len(requisite.segments) == 0 && len(q.Allowed) > 0 {
-		return Answer{}, nil
+		return Answer{Warnings: []Warning{standsForNothing(q)}}, nil
 	}
 	first := within(own, requisite.segments)
 	if first < 0 {
 		return Answer{}, failed(NotAllowed, "topology %v from selected node %q is not in requisite: %s", own, q.Node, list(requisite.segments))
 	}
-	return answer(requisite, first), nil
+	a := answer(requisite, first, nil)
+	if wide := requisite.segments[first]; len(wide) < len(own) {
+		a.Warnings = append(a.Warnings, onlyWider(q, own, wide))
+	}
+	return a, nil
 }
 
 // selected is the segment of the selected node by the driver's keys there.
@@ -125,21 +136,21 @@ func within(own Segment, segments []Segment) int {
 	return slices.IndexFunc(segments, own.Contains)
 }
 
-// answer names all places, the preferred ones beginning at first. Of too many it keeps those that come
-// first in order of preference, so that the preferred ones stay a subset, as the CSI spec wants.
-func answer(all *places, first int) Answer {
+// answer names all places, the preferred ones beginning at first, those near before all others. Of too
+// many it keeps those that come first in order of preference, so that the preferred ones stay a subset,
+// as the CSI spec wants.
+func answer(all *places, first int, near []Segment) Answer {
 	count := len(all.segments)
 	if count == 0 {
 		return Answer{}
 	}
-	preferred := make([]*csi.Topology, 0, count)
-	preferred = append(append(preferred, all.topologies[first:]...), all.topologies[:first]...)
+	preferred := all.preferred(first, near)
 	if count <= MaxSegments {
 		return Answer{Requirement: &csi.TopologyRequirement{Requisite: slices.Clone(all.topologies), Preferred: preferred}}
 	}
 	preferred = preferred[:MaxSegments:MaxSegments]
 	return Answer{
 		Requirement: &csi.TopologyRequirement{Requisite: slices.Clone(preferred), Preferred: preferred},
-		Warning:     fmt.Sprintf("the driver is asked for the first %d of %d topology segments only", MaxSegments, count),
+		Warnings:    []Warning{tooManySegments(count)},
 	}
 }

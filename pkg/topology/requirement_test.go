@@ -76,6 +76,7 @@ func TestRequirement(t *testing.T) {
 		index                *Index
 		q                    Question
 		requisite, preferred string
+		causes               string
 	}{
 		{
 			name: "T79 strict: the selected node only", index: cluster(zone, zones...),
@@ -126,21 +127,26 @@ func TestRequirement(t *testing.T) {
 		{
 			name: "B037 allowed terms with fewer keys than the driver's", index: cluster([]string{"host", "rack", "zone"}, "n1 zone=a,rack=1,host=h1"),
 			q:         Question{Node: "n1", Allowed: allowed("zone=a")},
-			requisite: "{zone: a}", preferred: "{zone: a}",
+			requisite: "{zone: a}", preferred: "{zone: a}", causes: "wider",
 		},
 		{
 			name: "allowedTopologies that stand for nothing: no requirement", index: cluster(zone, zones...),
-			q: Question{Node: "n1", Allowed: []corev1.TopologySelectorTerm{{}, term("zone=")}},
+			q:      Question{Node: "n1", Allowed: []corev1.TopologySelectorTerm{{}, term("zone=")}},
+			causes: "empty",
 		},
 		{
 			name: "the same without a node", index: NewIndex(),
-			q: Question{Claim: "x", Allowed: []corev1.TopologySelectorTerm{{}}},
+			q:      Question{Claim: "x", Allowed: []corev1.TopologySelectorTerm{{}}},
+			causes: "empty",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := c.index.Requirement(c.q)
-			if err != nil || got.Warning != "" {
-				t.Fatal(err, got.Warning)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.causes, causes(got.Warnings)); d != "" {
+				t.Error("warnings", d)
 			}
 			if d := cmp.Diff(c.requisite, show(got.Requirement.GetRequisite())); d != "" {
 				t.Error("requisite", d)
@@ -264,8 +270,8 @@ func TestManySegments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Warning != "the driver is asked for the first 1000 of 1005 topology segments only" {
-		t.Error(got.Warning)
+	if len(got.Warnings) != 1 || got.Warnings[0].Text != "the driver is asked for the first 1000 of 1005 topology segments only" {
+		t.Error(got.Warnings)
 	}
 	if r := got.Requirement; len(r.Preferred) != MaxSegments || show(r.Preferred[:2]) != "{host: n1002} {host: n1003}" || show(r.Requisite) != show(r.Preferred) {
 		t.Errorf("%d preferred, first %s", len(r.Preferred), show(r.Preferred[:2]))
@@ -273,8 +279,8 @@ func TestManySegments(t *testing.T) {
 	for i := range 5 {
 		x.RemoveNode(fmt.Sprintf("n%04d", i))
 	}
-	if got, err = x.Requirement(Question{Node: "n1002"}); err != nil || got.Warning != "" || len(got.Requirement.Requisite) != MaxSegments {
-		t.Error("exactly the bound is still exact", err, got.Warning)
+	if got, err = x.Requirement(Question{Node: "n1002"}); err != nil || len(got.Warnings) > 0 || len(got.Requirement.Requisite) != MaxSegments {
+		t.Error("exactly the bound is still exact", err, got.Warnings)
 	}
 }
 

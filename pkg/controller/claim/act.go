@@ -63,10 +63,12 @@ func (c *Controller) recognize(ctx context.Context, in provision.ClaimInput, s p
 	return reconcile.Result{}, nil
 }
 
-// warn tells once per class that its claims do not get quite what they ask for.
+// warn tells once per class and cause that its claims do not get quite what they ask for.
 func (c *Controller) warn(in provision.ClaimInput, attempt *provision.Attempt) {
-	if attempt.Warning != "" && c.memory.isFirstWarning(in.Class.UID) {
-		c.Recorder.Warning(in.Claim, wellknown.ReasonTopologyIgnored, attempt.Warning)
+	for _, warning := range attempt.Warnings {
+		if c.memory.isFirstWarning(in.Class.UID, warning.Cause) {
+			c.Recorder.Warning(in.Claim, wellknown.ReasonTopologyIgnored, warning.Text)
+		}
 	}
 }
 

@@ -20,14 +20,14 @@ type memory struct {
 	// began is when the first call for a claim was made.
 	began    map[types.UID]time.Time
 	refusals map[types.UID]*provision.Refusal
-	// warned are the classes of which a warning was told.
-	warned map[types.UID]bool
+	// warned are the warnings that were told.
+	warned map[warned]bool
 }
 
 func newMemory() *memory {
 	return &memory{
 		attempts: map[types.UID]*provision.Attempt{}, began: map[types.UID]time.Time{},
-		refusals: map[types.UID]*provision.Refusal{}, warned: map[types.UID]bool{},
+		refusals: map[types.UID]*provision.Refusal{}, warned: map[warned]bool{},
 	}
 }
 
@@ -85,11 +85,18 @@ func (m *memory) uses(source provision.Source) bool {
 	return false
 }
 
+// warned is what all claims of a class are warned of once.
+type warned struct {
+	class types.UID
+	cause string
+}
+
 // isFirstWarning tells whether a warning about a class is new.
-func (m *memory) isFirstWarning(class types.UID) bool {
+func (m *memory) isFirstWarning(class types.UID, cause string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	told := m.warned[class]
-	m.warned[class] = true
+	key := warned{class, cause}
+	told := m.warned[key]
+	m.warned[key] = true
 	return !told
 }

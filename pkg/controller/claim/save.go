@@ -50,6 +50,9 @@ func (c *Controller) saved(ctx context.Context, attempt *provision.Attempt, stor
 	if claim := c.lookup(keyOfRef(ref)); claim != nil {
 		c.metrics.provisioned(claim, took)
 		c.Recorder.Normal(claim, wellknown.ReasonProvisioningSucceeded, "Successfully provisioned volume "+stored.Name)
+		if text := c.config.Misplacement(attempt, c.Topology); text != "" {
+			c.Recorder.Warning(claim, wellknown.ReasonTopologyIgnored, text)
+		}
 	}
 	if c.Provisioned != nil {
 		c.Provisioned(stored)
