@@ -14,10 +14,7 @@ import (
 
 // buildConfig finds the API server: by file, by URL, or as a pod does.
 func buildConfig(o *Options, agent string) (*rest.Config, error) {
-	path, origin := o.Kubeconfig, "--kubeconfig"
-	if fromEnv := os.Getenv("KUBECONFIG"); fromEnv != "" && (path == "" || o.EnvironmentFirst) {
-		path, origin = fromEnv, "the KUBECONFIG variable"
-	}
+	path, origin := configPath(o)
 	config, err := fetchConfig(path, o.Master)
 	switch {
 	case errors.Is(err, rest.ErrNotInCluster):
@@ -39,15 +36,40 @@ func fetchConfig(path, master string) (*rest.Config, error) {
 	if path == "" && master == "" {
 		return rest.InClusterConfig()
 	}
-	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepathList(path), WarnIfAllMissing: true}
-	overrides := &clientcmd.ConfigOverrides{}
-	overrides.ClusterInfo.Server = master
-	for _, file := range rules.Precedence {
+	files := filepathList(path)
+	for _, file := range files {
 		if _, err := os.Stat(file); err != nil {
 			return nil, err
 		}
 	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	return loaderOf(files, master).ClientConfig()
+}
+
+func loaderOf(files []string, master string) clientcmd.ClientConfig {
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: files, WarnIfAllMissing: true}
+	overrides := &clientcmd.ConfigOverrides{}
+	overrides.ClusterInfo.Server = master
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
+
+// configPath is the file that says how to reach the API server, empty for none, and who names it.
+func configPath(o *Options) (path, origin string) {
+	path, origin = o.Kubeconfig, "--kubeconfig"
+	if fromEnv := os.Getenv("KUBECONFIG"); fromEnv != "" && (path == "" || o.EnvironmentFirst) {
+		path, origin = fromEnv, "the KUBECONFIG variable"
+	}
+	return path, origin
+}
+
+// contextNamespace is the namespace in which the user works, as kubectl takes it.
+func contextNamespace(o *Options) string {
+	path, _ := configPath(o)
+	if path != "" {
+		if namespace, _, err := loaderOf(filepathList(path), o.Master).Namespace(); err == nil && namespace != "" {
+			return namespace
+		}
+	}
+	return leaseNamespace("", serviceAccountNamespace)
 }
 
 // filepathList splits a KUBECONFIG that names several files, as kubectl does.

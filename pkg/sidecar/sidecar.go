@@ -54,6 +54,9 @@ type Program struct {
 
 	// Lease names the lease of the runnables that name none.
 	Lease func(driver string) string
+	// IsMigrated tells the drivers that replace a part of Kubernetes itself: their metrics say of each call
+	// whether it was for something from before. Nil means that none does.
+	IsMigrated func(driver string) bool
 	// Requires are capabilities without which the program has nothing to do.
 	Requires []capability.Controller
 	// Rights are what the rooms do with the API beyond the watches, which declare themselves.
@@ -61,6 +64,9 @@ type Program struct {
 	// Setup builds what runs. It is called again, with a new Env, when a lost lease or a right that came
 	// later made an end of what ran.
 	Setup func(ctx context.Context, env *Env) ([]Runnable, error)
+
+	// Commands are what the program does instead when its first argument names one.
+	Commands []Command
 }
 
 // FlagGroup is one heading of the help text and the flags below it.
@@ -86,6 +92,9 @@ type Runnable struct {
 // of the context counts as a SIGTERM.
 func Main(ctx context.Context, program Program, args []string, stdout, stderr io.Writer) int {
 	p := newProcess(program, stdout, stderr)
+	if command := p.asked(args); command != nil {
+		return p.exit(p.answer(ctx, command, args))
+	}
 	done, err := p.parse(args)
 	if err != nil || done {
 		return p.exit(err)

@@ -13,6 +13,18 @@ import (
 func (p *process) help(out io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Usage: %s [--flag=value ...]\n", p.name)
+	for _, c := range p.Commands {
+		fmt.Fprintf(&text, "       %s %s [--flag=value ...] %s\n           %s\n", p.name, c.Name, c.Object, c.Summary)
+	}
+	if _, err := io.WriteString(out, text.String()); err != nil {
+		return err
+	}
+	return p.helpGroups(out)
+}
+
+// helpGroups describes all flags.
+func (p *process) helpGroups(out io.Writer) error {
+	var text strings.Builder
 	for _, g := range p.groups {
 		fmt.Fprintf(&text, "\n%s:\n", g.title)
 		for _, f := range g.flags {
