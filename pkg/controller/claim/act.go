@@ -28,7 +28,7 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 	case provision.AlreadyProvisioned:
 		return c.recognize(ctx, in, s)
 	case provision.LeaveToPopulator:
-		c.Recorder.Normal(in.Claim, wellknown.ReasonProvisioning, "Assuming an external populator will provision the volume")
+		c.Recorder.Normal(in.Claim, wellknown.ReasonProvisioning, provision.LeftToPopulator)
 		return reconcile.Result{}, nil
 	case provision.Create:
 		c.warn(in, s.Attempt)
