@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
@@ -50,8 +49,7 @@ func (r *round) act(ctx context.Context, in snapshot.SnapshotInput, step snapsho
 		return ends, r.reject(ctx, step)
 	case snapshot.WaitForRestore:
 		// Waiting is no failure, so the event is a normal one.
-		r.Recorder.Normal(r.snapshot, wellknown.ReasonSnapshotDeletePending,
-			"Snapshot is being used to restore a PVC: "+strings.Join(step.Claims, ", "))
+		r.Recorder.Normal(r.snapshot, wellknown.ReasonSnapshotDeletePending, snapshot.BeingRestored(step.Claims))
 		return next{ends: true, after: lookAgain}, nil
 	default:
 		if n, reads, err := r.read(ctx, step); reads {
