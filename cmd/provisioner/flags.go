@@ -24,7 +24,7 @@ const (
 func gates() []sidecar.Gate {
 	return []sidecar.Gate{
 		{Name: gateTopology, Stage: sidecar.GA, Default: true},
-		{Name: gateCrossNamespace, Stage: sidecar.Alpha, Missing: "data sources in other namespaces"},
+		{Name: gateCrossNamespace, Stage: sidecar.Alpha},
 		{Name: gateAttributes, Stage: sidecar.GA, Default: true},
 		{Name: "ReleaseLeaderElectionOnExit", Stage: sidecar.Alpha, Default: true, Fixed: "since the lease is always released"},
 		{Name: "HonorPVReclaimPolicy", Retired: true},

@@ -156,7 +156,7 @@ func TestRefusals(t *testing.T) {
 		{"provisioner --enable-capacity", 1, `this build does not have publishing storage capacity yet`},
 		{"provisioner --node-deployment", 1, `this build does not have node deployment yet`},
 		{"provisioner --node-deployment=false --enable-capacity=false --capacity-threads=3", 255, `set --kubeconfig or the KUBECONFIG variable`},
-		{"provisioner --feature-gates=CrossNamespaceVolumeDataSource=true", 255, `does not have data sources in other namespaces yet`},
+		{"provisioner --feature-gates=CrossNamespaceVolumeDataSource=true", 255, `set --kubeconfig or the KUBECONFIG variable`},
 		{"provisioner --feature-gates=HonorPVReclaimPolicy=true,CSINodeExpandSecret=true,ReleaseLeaderElectionOnExit=true,Topology=false,VolumeAttributesClass=false", 255, `set --kubeconfig or the KUBECONFIG variable`},
 		{"provisioner --provisioner=x --connection-timeout=15s --enable-leader-election --leader-election-type=leases --logtostderr --alsologtostderr=false", 255, `set --kubeconfig or the KUBECONFIG variable`},
 		{"provisioner --csi-address=", 1, `--csi-address must not be empty`},

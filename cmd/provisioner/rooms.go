@@ -31,9 +31,13 @@ func newRooms() *rooms { return &rooms{claim.NewOptions(), source.NewOptions()} 
 func (r *rooms) validate() error { return errors.Join(r.claim.Validate(), r.source.Validate()) }
 
 // setup wires the rooms. Those of claims and of sources hear of each other through functions.
-func (r *rooms) setup(_ context.Context, env *sidecar.Env) ([]sidecar.Runnable, error) {
+func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable, error) {
 	claimOptions := *r.claim
 	claimOptions.Topology, claimOptions.AttributesClass = env.Gates.Enabled(gateTopology), env.Gates.Enabled(gateAttributes)
+	claimOptions.CrossNamespace = env.Gates.Enabled(gateCrossNamespace)
+	if !env.Gates.IsGiven(gateAttributes) && !claim.FetchAttributesServed(ctx, env.Client) {
+		claimOptions.AttributesClass = false
+	}
 	claims, volumes, classes := env.Claims(), env.Volumes(), env.StorageClasses()
 	deps := claim.Deps{
 		Client: env.Client, Driver: env.Driver, DriverName: env.DriverName, Identity: env.Identity, Capabilities: env.Capabilities,
@@ -48,8 +52,17 @@ func (r *rooms) setup(_ context.Context, env *sidecar.Env) ([]sidecar.Runnable, 
 		deps.Topology = env.Topology()
 		needs = append(needs, env.Nodes(), env.CSINodes())
 	}
+	watched := claim.Watched{Claims: claims, Classes: classes}
+	if env.Capabilities.Has(canSnapshot) {
+		watched.Snapshots = env.Snapshots()
+	}
+	if claimOptions.CrossNamespace {
+		// Not needed: only claims with a foreign source wait where the cluster does not have the kind.
+		watched.Grants = env.Grants()
+		deps.Grants = watched.Grants
+	}
 	room := claim.New(claimOptions, deps)
-	room.Watch(claims, classes)
+	room.Watch(watched)
 	sources.IsInUse = room.IsInUse // each knows the other, and one has to be made first
 	runnables := []sidecar.Runnable{{Name: claim.QueueName, Needs: needs, Run: room.Run}, setupVolumes(env)}
 	return append(runnables, protecting...), nil

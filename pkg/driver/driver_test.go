@@ -41,7 +41,7 @@ func TestCheckAddress(t *testing.T) {
 
 func TestIdentify(t *testing.T) {
 	s := serve(t)
-	metrics := driver.NewMetrics()
+	metrics := driver.NewMetrics(nil)
 	conn := connect(t, s, driver.Options{Metrics: metrics})
 	identity, err := conn.Identify(t.Context())
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 const (
 	ByUID            = "uid"
 	BySnapshotSource = "snapshotSource"
+	ByForeignSource  = "foreignSource"
+	ByNamespace      = "namespace"
 	ByClaimSource    = "claimSource"
 	ByVolume         = "volume"
 	ByStorageClass   = "storageClass"
@@ -33,6 +35,12 @@ func ClaimIndexes() map[string]Index[*corev1.PersistentVolumeClaim] {
 		},
 		ByClaimSource: func(c *corev1.PersistentVolumeClaim) []string {
 			return sourcesOf(c, wellknown.KindPersistentVolumeClaim)
+		},
+		ByForeignSource: func(c *corev1.PersistentVolumeClaim) []string {
+			if s := c.Spec.DataSourceRef; s != nil && s.Namespace != nil && *s.Namespace != c.Namespace {
+				return present(*s.Namespace)
+			}
+			return nil
 		},
 		ByVolume: func(c *corev1.PersistentVolumeClaim) []string { return present(c.Spec.VolumeName) },
 		ByStorageClass: func(c *corev1.PersistentVolumeClaim) []string {
@@ -98,6 +106,13 @@ func AttachmentIndexes() map[string]Index[*storagev1.VolumeAttachment] {
 			}
 			return present(*a.Spec.Source.PersistentVolumeName)
 		},
+	}
+}
+
+// GrantIndexes are the ways to find ReferenceGrants.
+func GrantIndexes() map[string]Index[*ReferenceGrant] {
+	return map[string]Index[*ReferenceGrant]{
+		ByNamespace: func(g *ReferenceGrant) []string { return []string{g.Namespace} },
 	}
 }
 

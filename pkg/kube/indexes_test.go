@@ -43,7 +43,7 @@ func TestClaimIndexes(t *testing.T) {
 			kube.ByUID: {uid}, kube.ByStorageClass: {"fast"}, kube.ByClaimSource: {"default/c"},
 		}},
 		"fields that disagree count both": {kit.Claim("data", kit.FromSnapshot("s"), elsewhere), map[string][]string{
-			kube.ByUID: {uid}, kube.ByStorageClass: {"fast"}, kube.BySnapshotSource: {"default/s", "other/s"},
+			kube.ByUID: {uid}, kube.ByStorageClass: {"fast"}, kube.BySnapshotSource: {"default/s", "other/s"}, kube.ByForeignSource: {"other"},
 		}},
 		"class in the old annotation": {
 			kit.With(kit.Claim("data"), kit.Annotation(wellknown.AnnBetaStorageClass, "old")),

@@ -138,6 +138,14 @@ func (i *Informer[T]) HasSynced() bool { return i.shared.HasSynced() }
 // Resource is what is watched.
 func (i *Informer[T]) Resource() Resource { return i.resource }
 
+// Failure is the last error of an informer that has not synced yet; nil while its first list is on its way.
+func (i *Informer[T]) Failure() error {
+	if err := i.lastErr.Load(); err != nil && !i.HasSynced() {
+		return *err
+	}
+	return nil
+}
+
 // Explain says why the informer has not synced yet, as far as it knows.
 func (i *Informer[T]) Explain() string {
 	if i.HasSynced() {

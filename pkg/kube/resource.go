@@ -100,6 +100,7 @@ func init() {
 	register[*authorizationv1.SelfSubjectAccessReview](authorizationv1.SchemeGroupVersion, "SelfSubjectAccessReview", "selfsubjectaccessreviews", false, &accessReviewList{})
 	register[*snapv1.VolumeSnapshot](snap, "VolumeSnapshot", "volumesnapshots", true, &snapv1.VolumeSnapshotList{})
 	register[*snapv1.VolumeSnapshotClass](snap, "VolumeSnapshotClass", "volumesnapshotclasses", false, &snapv1.VolumeSnapshotClassList{})
+	register[*ReferenceGrant](grantVersion, "ReferenceGrant", "referencegrants", true, &ReferenceGrantList{})
 	register[*Content](snap, "VolumeSnapshotContent", "volumesnapshotcontents", false, &ContentList{})
 
 	versions := map[schema.GroupVersion]bool{}

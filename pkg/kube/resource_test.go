@@ -37,6 +37,7 @@ func TestEveryTypeHasItsResource(t *testing.T) {
 		{kube.ResourceOf[*snapv1.VolumeSnapshot](), snapshots, "volumesnapshots", true},
 		{kube.ResourceOf[*snapv1.VolumeSnapshotClass](), snapshots, "volumesnapshotclasses", false},
 		{kube.ResourceOf[*kube.Content](), snapshots, "volumesnapshotcontents", false},
+		{kube.ResourceOf[*kube.ReferenceGrant](), "gateway.networking.k8s.io/v1beta1", "referencegrants", true},
 	}
 	if len(rows) != len(kube.Resources()) {
 		t.Errorf("%d rows here, %d resources there", len(rows), len(kube.Resources()))

@@ -52,7 +52,7 @@ func NewClient(config *rest.Config) (Client, error) {
 			versioned.APIPath = "/api"
 		}
 		versioned.ContentType, versioned.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-		if gv.Group != wellknown.SnapshotGroup {
+		if gv.Group != wellknown.SnapshotGroup && gv.Group != wellknown.GatewayGroup {
 			versioned.ContentType = runtime.ContentTypeProtobuf
 			versioned.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 		}

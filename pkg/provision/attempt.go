@@ -27,6 +27,9 @@ type Attempt struct {
 	Node string
 	// Topology tells whether the answer's places count.
 	Topology bool
+	// InTree tells that the volume is stored in the form from before the migration, by Migration.
+	InTree    bool
+	Migration Translator
 	// Source is what the volume is made from, nil for an empty one.
 	Source *Source
 	// Warnings are to be told once for each cause: they say that the request is not quite what was asked for.

@@ -187,6 +187,16 @@ func created(t *testing.T, in ClaimInput) *Attempt {
 	return create.Attempt
 }
 
+// built is the PersistentVolume of an attempt.
+func built(t *testing.T, attempt *Attempt, made *csi.Volume) *corev1.PersistentVolume {
+	t.Helper()
+	volume, err := BuildVolume(attempt, made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return volume
+}
+
 // golden compares an object with the file of its name, whole.
 func golden(t *testing.T, name string, object any) {
 	t.Helper()

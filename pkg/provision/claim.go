@@ -33,8 +33,13 @@ type ClaimInput struct {
 	Refusal *Refusal
 	// Source is nil until the source was read.
 	Source *SourceState
+	// Grants are those of the source's namespace, when it is not the claim's.
+	Grants Grants
 	// Attributes is nil until the VolumeAttributesClass was read.
 	Attributes *AttributesState
+
+	// written is the class as users have written it, while Class is what the driver understands.
+	written *storagev1.StorageClass
 }
 
 // Refusal remembers what the driver found infeasible, so that the same is not asked again at once.
@@ -73,7 +78,7 @@ func NextClaimStep(in ClaimInput) ClaimStep {
 	if in.Volume != nil {
 		return existing(in)
 	}
-	if in.Class.Provisioner != in.Driver {
+	if !in.isKnown(in.Class.Provisioner) {
 		return Ignore{"the class of the claim belongs to another driver"}
 	}
 	return prepare(in)
@@ -102,7 +107,7 @@ func skip(in ClaimInput) string {
 		return "the claim is gone"
 	case in.Claim.Spec.VolumeName != "":
 		return "the claim has a volume"
-	case !IsClaimOurs(in.Claim, in.Driver):
+	case !in.IsClaimOurs(in.Claim):
 		return "the claim is not for this driver"
 	case in.Claim.DeletionTimestamp != nil:
 		// New work for it would be undone at once. Open attempts do not come here.
@@ -152,16 +157,6 @@ func describe(ref *corev1.ObjectReference) string {
 		return "no claim"
 	}
 	return fmt.Sprintf("claim %q", ref.Namespace+"/"+ref.Name)
-}
-
-// IsClaimOurs tells whether a claim asks this driver for its volume. The old key counts only when the
-// new one is absent.
-func IsClaimOurs(claim *corev1.PersistentVolumeClaim, driver string) bool {
-	asked, ok := claim.Annotations[wellknown.AnnStorageProvisioner]
-	if !ok {
-		asked = claim.Annotations[wellknown.AnnBetaStorageProvisioner]
-	}
-	return asked == driver
 }
 
 // ClassName is the class of a claim; the old annotation wins, even when it is empty.

@@ -13,15 +13,15 @@ import (
 )
 
 // checkClone goes from the source claim to its volume to the driver's handle.
-func checkClone(in ClaimInput, name string) (*csi.VolumeContentSource, error) {
-	source := in.Source.Claim
+func checkClone(in ClaimInput, wanted *Source) (*csi.VolumeContentSource, error) {
+	source, name := in.Source.Claim, wanted.Name
 	switch {
 	case source == nil:
 		err := in.Source.ClaimErr
 		if err == nil {
 			err = errors.New("not found")
 		}
-		return nil, fmt.Errorf("error getting PVC %s (namespace %q) from api server: %w", name, in.Claim.Namespace, err)
+		return nil, fmt.Errorf("error getting PVC %s (namespace %q) from api server: %w", name, wanted.Namespace, err)
 	case source.Status.Phase != corev1.ClaimBound:
 		err := fmt.Errorf("the PVC DataSource %s must have a status of Bound.  Got %s", name, source.Status.Phase)
 		if source.Status.Phase == corev1.ClaimPending {

@@ -139,9 +139,11 @@ func checkVolume(a Answer) Outcome {
 			Attempt: a.Attempt.asOpen(), Handle: volume.GetVolumeId(), orphaned: "cleanup",
 			Err: errors.New("volume content source missing"),
 		}
-	default:
-		return Provisioned{made}
 	}
+	if _, err := BuildVolume(a.Attempt, volume); err != nil {
+		return Undo{Attempt: a.Attempt.asOpen(), Handle: volume.GetVolumeId(), orphaned: "Cleanup", Err: err}
+	}
+	return Provisioned{made}
 }
 
 // Orphaned is the error when the wrong volume could not be removed either.

@@ -188,7 +188,7 @@ func FuzzAnswer(f *testing.F) {
 		volume := &csi.Volume{VolumeId: id, CapacityBytes: size, VolumeContext: map[string]string{key: value},
 			AccessibleTopology: []*csi.Topology{nil, {Segments: map[string]string{key: value}}}}
 		if made, ok := AfterCreate(Answer{Attempt: attempt, Volume: volume, Claim: in.Claim}).(Provisioned); ok {
-			built := BuildVolume(made.Attempt, volume)
+			built := built(t, made.Attempt, volume)
 			least := in.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 			if built.Spec.Capacity.Storage().Cmp(least) < 0 || built.Spec.CSI.VolumeHandle == "" {
 				t.Errorf("a volume of %v with handle %q", built.Spec.Capacity.Storage(), built.Spec.CSI.VolumeHandle)

@@ -41,14 +41,14 @@ func template(in ClaimInput, basics basics, secrets secretRefs) *corev1.Persiste
 		Spec: corev1.PersistentVolumeSpec{
 			AccessModes:            in.Claim.Spec.AccessModes,
 			VolumeMode:             in.Claim.Spec.VolumeMode,
-			MountOptions:           in.Class.MountOptions,
+			MountOptions:           in.written.MountOptions,
 			StorageClassName:       ClassName(in.Claim),
 			ClaimRef:               claimRef(in.Claim),
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: source},
 		},
 	}
-	if in.Class.ReclaimPolicy != nil {
-		volume.Spec.PersistentVolumeReclaimPolicy = *in.Class.ReclaimPolicy
+	if policy := in.written.ReclaimPolicy; policy != nil {
+		volume.Spec.PersistentVolumeReclaimPolicy = *policy
 	}
 	// Claim and class belong to caches: what was taken from them is copied before anybody edits it.
 	return volume.DeepCopy()
@@ -58,7 +58,7 @@ func template(in ClaimInput, basics basics, secrets secretRefs) *corev1.Persiste
 // the volume is deleted. Both deletion keys are always there, so that "none" is on record too.
 func annotationsOf(in ClaimInput, secrets secretRefs) map[string]string {
 	annotations := map[string]string{
-		wellknown.AnnProvisionedBy:           in.Class.Provisioner,
+		wellknown.AnnProvisionedBy:           in.written.Provisioner,
 		wellknown.AnnDeletionSecretName:      "",
 		wellknown.AnnDeletionSecretNamespace: "",
 	}
@@ -73,8 +73,9 @@ func annotationsOf(in ClaimInput, secrets secretRefs) map[string]string {
 	return annotations
 }
 
-// BuildVolume completes the PersistentVolume of an attempt with what the driver answered.
-func BuildVolume(attempt *Attempt, made *csi.Volume) *corev1.PersistentVolume {
+// BuildVolume completes the PersistentVolume of an attempt with what the driver answered. It fails for a
+// volume that cannot be told in the form from before its migration.
+func BuildVolume(attempt *Attempt, made *csi.Volume) (*corev1.PersistentVolume, error) {
 	volume := attempt.Volume.DeepCopy()
 	size := made.GetCapacityBytes()
 	if size == 0 {
@@ -90,5 +91,5 @@ func BuildVolume(attempt *Attempt, made *csi.Volume) *corev1.PersistentVolume {
 	if attempt.Topology {
 		volume.Spec.NodeAffinity = topology.Affinity(made.GetAccessibleTopology())
 	}
-	return volume
+	return storedForm(attempt, volume)
 }

@@ -15,9 +15,9 @@ import (
 // prepare goes through the checks of a claim that is to be provisioned, in the order in which users are
 // told what is wrong, up to a request or to something that has to be read first.
 func prepare(in ClaimInput) ClaimStep {
-	source, err := SourceOf(in.Claim)
+	in, source, err := opening(in)
 	if err != nil {
-		return Reject{Err: err}
+		return Reject{Err: err, Waiting: isPending(err)}
 	}
 	if source != nil && !source.isKnown() {
 		return LeaveToPopulator{}
@@ -47,6 +47,20 @@ func prepare(in ClaimInput) ClaimStep {
 	}
 	basics.source, basics.content = source, content
 	return build(in, basics)
+}
+
+// opening is what comes before all that depends on the driver: the source as it is written down, and the
+// class as the driver understands it.
+func opening(in ClaimInput) (ClaimInput, *Source, error) {
+	source, group := SourceOf(in.Claim)
+	if err := checkNamespace(in, source, group); err != nil {
+		return in, nil, err
+	}
+	in, err := translateClass(in)
+	if err != nil {
+		return in, nil, err
+	}
+	return in, source, checkReference(in.Claim, source, group)
 }
 
 func build(in ClaimInput, basics basics) ClaimStep {

@@ -51,6 +51,8 @@ type Options struct {
 	Topology bool
 	// Places says how the topology requirement is made.
 	Places topology.Options
+	// CrossNamespace allows sources in other namespaces, for those who have a grant.
+	CrossNamespace bool
 	// AttributesClass is false when VolumeAttributesClasses are ignored.
 	AttributesClass bool
 }
@@ -62,6 +64,8 @@ type Config struct {
 	// Identity of the process is noted in each volume.
 	Identity     string
 	Capabilities capability.Set
+	// Migration is nil for drivers that replace nothing.
+	Migration Translator
 	Options
 }
 

@@ -74,6 +74,7 @@ func buildRequest(in ClaimInput, basics basics) (*Attempt, error) {
 		Topology: in.hasTopology(),
 		Source:   basics.source,
 		Warnings: places.Warnings,
+		InTree:   in.isReplaced(in.written.Provisioner), Migration: in.Migration,
 	}
 	if attempt.Topology {
 		attempt.Node = selectedNode(in.Claim)

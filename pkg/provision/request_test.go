@@ -196,14 +196,14 @@ func TestWholeObjects(t *testing.T) {
 	))
 	attempt := created(t, plain(everything...))
 	golden(t, "request-everything", attempt.WithSecrets(map[string]string{"user": "u"}))
-	golden(t, "volume-everything", BuildVolume(attempt, &csi.Volume{
+	golden(t, "volume-everything", built(t, attempt, &csi.Volume{
 		VolumeId: "h", CapacityBytes: 2 << 30,
 		VolumeContext:      map[string]string{"portal": "x", wellknown.VolumeAttributeIdentity: "the driver's"},
 		AccessibleTopology: []*csi.Topology{{Segments: map[string]string{"zone": "a", "rack": "1"}}, {Segments: map[string]string{"zone": "b"}}},
 	}))
 	simple := created(t, plain())
 	golden(t, "request-simple", simple.WithSecrets(nil))
-	golden(t, "volume-simple", BuildVolume(simple, &csi.Volume{
+	golden(t, "volume-simple", built(t, simple, &csi.Volume{
 		VolumeId: "h", AccessibleTopology: []*csi.Topology{{Segments: map[string]string{"zone": "a"}}},
 	}))
 	if simple.Request.Secrets != nil || attempt.Request.Secrets != nil {
@@ -220,7 +220,7 @@ func TestWholeObjects(t *testing.T) {
 func TestVolumesDoNotShareWithCaches(t *testing.T) {
 	in := plain()
 	in.Class.MountOptions = []string{"noatime"}
-	volume := BuildVolume(created(t, in), &csi.Volume{VolumeId: "h"})
+	volume := built(t, created(t, in), &csi.Volume{VolumeId: "h"})
 	volume.Spec.MountOptions[0], volume.Spec.AccessModes[0] = "changed", "changed"
 	if in.Class.MountOptions[0] != "noatime" || in.Claim.Spec.AccessModes[0] != corev1.ReadWriteOnce {
 		t.Error("an object of a cache was changed")

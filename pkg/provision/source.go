@@ -39,36 +39,43 @@ type SourceState struct {
 	Unprotected bool
 }
 
-// SourceOf returns the source of a claim, or nil for an empty volume. The source of a claim is its
-// dataSource, else its dataSourceRef.
-func SourceOf(claim *corev1.PersistentVolumeClaim) (*Source, error) {
-	var group *string
-	source := &Source{Namespace: claim.Namespace}
+// SourceOf returns the source of a claim as far as it is written down in order, or nil for an empty
+// volume. The source of a claim is its dataSource, else its dataSourceRef, of which only the latter can be
+// in another namespace.
+func SourceOf(claim *corev1.PersistentVolumeClaim) (source *Source, group string) {
 	switch plain, ref := claim.Spec.DataSource, claim.Spec.DataSourceRef; {
 	case plain != nil:
-		source.Kind, source.Name, group = plain.Kind, plain.Name, plain.APIGroup
+		return &Source{Kind: plain.Kind, Namespace: claim.Namespace, Name: plain.Name}, valueOf(plain.APIGroup)
 	case ref != nil:
-		source.Kind, source.Name, group = ref.Kind, ref.Name, ref.APIGroup
-		if ref.Namespace != nil && *ref.Namespace != "" {
-			return nil, errors.New("dataSourceRef namespace specified but the CrossNamespaceVolumeDataSource feature is disabled")
+		source = &Source{Kind: ref.Kind, Namespace: claim.Namespace, Name: ref.Name}
+		if namespace := valueOf(ref.Namespace); namespace != "" {
+			source.Namespace = namespace
 		}
+		return source, valueOf(ref.APIGroup)
 	default:
-		return nil, nil
+		return nil, ""
 	}
-	if source.Name == "" {
-		return nil, fmt.Errorf("the PVC source not found for PVC %s", claim.Name)
-	}
-	if source.Kind == wellknown.KindVolumeSnapshot && groupName(group) != wellknown.SnapshotGroup {
-		return nil, fmt.Errorf("the PVC source does not belong to the right APIGroup. Expected %s, Got %s", wellknown.SnapshotGroup, groupName(group))
-	}
-	return source, nil
 }
 
-func groupName(group *string) string {
-	if group == nil {
+// checkReference refuses a source that could not be right whatever is behind its name.
+func checkReference(claim *corev1.PersistentVolumeClaim, source *Source, group string) error {
+	switch {
+	case source == nil:
+		return nil
+	case source.Name == "":
+		return fmt.Errorf("the PVC source not found for PVC %s", claim.Name)
+	case source.Kind == wellknown.KindVolumeSnapshot && group != wellknown.SnapshotGroup:
+		return fmt.Errorf("the PVC source does not belong to the right APIGroup. Expected %s, Got %s", wellknown.SnapshotGroup, group)
+	default:
+		return nil
+	}
+}
+
+func valueOf(text *string) string {
+	if text == nil {
 		return ""
 	}
-	return *group
+	return *text
 }
 
 // isKnown tells whether the source is of a kind that the driver itself can read.
@@ -87,7 +94,7 @@ func CheckSource(in ClaimInput, source *Source) (*csi.VolumeContentSource, error
 	if source.Kind == wellknown.KindVolumeSnapshot {
 		content, err = checkSnapshot(in, source.Name)
 	} else {
-		content, err = checkClone(in, source.Name)
+		content, err = checkClone(in, source)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("error getting handle for DataSource Type %s by Name %s: %w", source.Kind, source.Name, err)

@@ -41,7 +41,7 @@ const SecretPatience = 2 * time.Minute
 // NextVolumeStep says what to do about a PersistentVolume now.
 func NextVolumeStep(in VolumeInput) VolumeStep {
 	volume := in.Volume
-	if volume == nil || !IsVolumeOurs(volume, in.Driver) {
+	if volume == nil || !in.IsVolumeOurs(volume) {
 		return Ignore{"the volume is gone or not ours"}
 	}
 	if step := maintain(volume); step != nil {
@@ -85,13 +85,17 @@ func isExplicit(policy corev1.PersistentVolumeReclaimPolicy) bool {
 }
 
 func nextDeletion(in VolumeInput) VolumeStep {
-	if in.Volume.Spec.CSI == nil {
-		return Reject{Err: errors.New("invalid CSI PV")}
+	volume, err := in.AsCSI(in.Volume)
+	if err == nil && volume.Spec.CSI == nil {
+		err = errors.New("invalid CSI PV")
+	}
+	if err != nil {
+		return Reject{Err: err}
 	}
 	if err := checkController(in.Config); err != nil {
 		return Reject{Err: err}
 	}
-	secret, err := DeletionSecret(in.Volume, in.Class)
+	secret, err := in.deletionSecret()
 	if err != nil {
 		return Reject{Err: err}
 	}
@@ -103,7 +107,7 @@ func nextDeletion(in VolumeInput) VolumeStep {
 		return Confirm{}
 	}
 	return Delete{
-		Handle: in.Volume.Spec.CSI.VolumeHandle, Secret: secret,
+		Handle: volume.Spec.CSI.VolumeHandle, Secret: secret,
 		MayLackSecret: !in.SecretMissing.IsZero() && in.Now.Sub(in.SecretMissing) >= SecretPatience,
 	}
 }
@@ -111,20 +115,6 @@ func nextDeletion(in VolumeInput) VolumeStep {
 // StillAttached is what users are told while a deletion waits for a node to let go.
 func StillAttached(volume, node string) string {
 	return fmt.Sprintf("persistentvolume %s is still attached to node %s", volume, node)
-}
-
-// IsVolumeOurs tells whether this driver manages a PersistentVolume: one that it made, or a static one
-// of its kind. Users rely on static volumes being managed alike.
-func IsVolumeOurs(volume *corev1.PersistentVolume, driver string) bool {
-	by, made := volume.Annotations[wellknown.AnnProvisionedBy]
-	switch {
-	case made:
-		return by == driver || volume.Annotations[wellknown.AnnMigratedTo] == driver
-	case volume.Spec.CSI != nil:
-		return volume.Spec.CSI.Driver == driver
-	default:
-		return volume.Annotations[wellknown.AnnMigratedTo] == driver
-	}
 }
 
 // VolumeClass is the class of a volume whose secrets are not on record.
@@ -135,12 +125,29 @@ func VolumeClass(volume *corev1.PersistentVolume) string {
 	return volume.Spec.StorageClassName
 }
 
+// deletionSecret is DeletionSecret with the class as the driver understands it.
+func (in VolumeInput) deletionSecret() (*corev1.SecretReference, error) {
+	class := in.Class
+	if class != nil && in.isReplaced(class.Provisioner) && !isSecretOnRecord(in.Volume) {
+		var err error
+		if class, err = in.Migration.ToCSIClass(class); err != nil {
+			return nil, fmt.Errorf("failed to translate storage class: %w", err)
+		}
+	}
+	return DeletionSecret(in.Volume, class)
+}
+
+func isSecretOnRecord(volume *corev1.PersistentVolume) bool {
+	_, hasName := volume.Annotations[wellknown.AnnDeletionSecretName]
+	_, hasNamespace := volume.Annotations[wellknown.AnnDeletionSecretNamespace]
+	return hasName && hasNamespace
+}
+
 // DeletionSecret is the secret for the deletion of a volume. What was recorded when the volume was made
 // wins over what the class says by now; only volumes without a record ask their class.
 func DeletionSecret(volume *corev1.PersistentVolume, class *storagev1.StorageClass) (*corev1.SecretReference, error) {
-	name, hasName := volume.Annotations[wellknown.AnnDeletionSecretName]
-	namespace, hasNamespace := volume.Annotations[wellknown.AnnDeletionSecretNamespace]
-	if hasName && hasNamespace {
+	if isSecretOnRecord(volume) {
+		name, namespace := volume.Annotations[wellknown.AnnDeletionSecretName], volume.Annotations[wellknown.AnnDeletionSecretNamespace]
 		if name == "" || namespace == "" {
 			return nil, nil
 		}

@@ -138,6 +138,11 @@ func (e *Env) Contents() *kube.Informer[*kube.Content] {
 	return informerOf(e, kube.ContentIndexes(), trimApplied[*kube.Content])
 }
 
+// Grants are the ReferenceGrants, by which a namespace lets claims of others have its data.
+func (e *Env) Grants() *kube.Informer[*kube.ReferenceGrant] {
+	return informerOf(e, kube.GrantIndexes(), trimApplied[*kube.ReferenceGrant])
+}
+
 // SnapshotClasses are the VolumeSnapshotClasses.
 func (e *Env) SnapshotClasses() *kube.Informer[*snapv1.VolumeSnapshotClass] {
 	return informerOf(e, nil, trimApplied[*snapv1.VolumeSnapshotClass])

@@ -50,6 +50,12 @@ func (g *Gates) Enabled(name string) bool {
 	return gate.Default || gate.Stage == Alpha && g.given["AllAlpha"] || gate.Stage == Beta && g.given["AllBeta"]
 }
 
+// IsGiven tells whether somebody has set a gate, to whatever value.
+func (g *Gates) IsGiven(name string) bool {
+	_, ok := g.given[name]
+	return ok
+}
+
 // String implements flag.Value.
 func (g *Gates) String() string {
 	if g == nil {

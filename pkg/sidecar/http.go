@@ -36,8 +36,8 @@ type meters struct {
 	rooms   atomic.Pointer[prometheus.Registry]
 }
 
-func newMeters() *meters {
-	m := &meters{driver: driver.Options{Metrics: driver.NewMetrics()}, process: prometheus.NewRegistry()}
+func newMeters(isMigrated func(driver string) bool) *meters {
+	m := &meters{driver: driver.Options{Metrics: driver.NewMetrics(isMigrated)}, process: prometheus.NewRegistry()}
 	m.rooms.Store(prometheus.NewRegistry())
 	return m
 }

@@ -94,7 +94,7 @@ func (p *process) begun(client, leaseClient kube.Client, host string) *life {
 	l := &life{
 		process: p, client: client, leaseClient: leaseClient, clock: clock.RealClock{}, holder: holderIdentity(host),
 		leaseNamespace: leaseNamespace(p.Options.Election.Namespace, serviceAccountNamespace),
-		health:         newHealth(), meters: newMeters(),
+		health:         newHealth(), meters: newMeters(p.IsMigrated),
 	}
 	l.access = newAccess(client, l.clock, l.health, p.Manifest)
 	l.access.require(p.Rights...)

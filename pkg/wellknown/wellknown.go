@@ -20,6 +20,9 @@ const SnapshotGroup = "snapshot.storage.k8s.io"
 // GroupSnapshotGroup is the API group of VolumeGroupSnapshot.
 const GroupSnapshotGroup = "groupsnapshot.storage.k8s.io"
 
+// GatewayGroup is the API group of ReferenceGrant.
+const GatewayGroup = "gateway.networking.k8s.io"
+
 // Kinds that can be the data source of a claim.
 const (
 	KindVolumeSnapshot        = "VolumeSnapshot"

@@ -24,6 +24,8 @@ var (
 	facts   = []string{"wellknown", "fault", "capability"}
 	thought = []string{"topology", "params", "binding", "snapshot", "provision", "capacity"}
 	hands   = []string{"driver", "kube", "reconcile"}
+	// rooms may also translate what is from before the driver.
+	besides = []string{"migration"}
 )
 
 // arrows is the plan of the house. A package that has no row here has no place in it yet: deciding that place is the first
@@ -40,11 +42,13 @@ var arrows = map[string]row{
 	"provision": {ours: slices.Concat(facts, []string{"topology", "params", "binding"}), barred: thoughtBar},
 	"capacity":  {ours: slices.Concat(facts, []string{"topology", "params"}), barred: thoughtBar},
 
+	"migration": {barred: []string{"context", "k8s.io/client-go/", "github.com/container-storage-interface/"}},
+
 	"driver":    {ours: []string{"fault", "capability"}, barred: []string{"k8s.io/client-go/", "k8s.io/api/"}},
 	"kube":      {ours: []string{"wellknown", "fault", "topology"}, barred: []string{"google.golang.org/grpc/", "github.com/container-storage-interface/"}},
 	"reconcile": {ours: []string{"fault"}, barred: []string{"k8s.io/api/", "github.com/container-storage-interface/", "github.com/kubernetes-csi/", "google.golang.org/grpc/"}},
 
-	"controller/": {ours: slices.Concat(facts, thought, hands), barred: []string{"google.golang.org/grpc/"}},
+	"controller/": {ours: slices.Concat(facts, thought, hands, besides), barred: []string{"google.golang.org/grpc/"}},
 
 	"sidecar": {ours: slices.Concat(facts, hands, []string{"topology"})},
 }
@@ -162,7 +166,9 @@ var owners = []owner{
 	{"github.com/kubernetes-csi/csi-lib-utils/accessmodes", []string{"provision"}, "access modes are mapped in one table"},
 	{"github.com/kubernetes-csi/csi-lib-utils/", []string{"sidecar"}, "its flags live in a variable of the whole process"},
 	{"k8s.io/client-go/tools/leaderelection/", []string{"sidecar"}, "leading is a matter of the process"},
+	{"k8s.io/component-base/metrics", []string{"driver", "sidecar"}, "what is measured has two sources"},
 	{"k8s.io/component-base/", []string{"sidecar"}, "logging and feature gates are set up once"},
+	{"k8s.io/csi-translation-lib", []string{"migration"}, "one form of a volume is decided on, the other is only stored"},
 }
 
 func checkOwners(t *Tree) []Finding {

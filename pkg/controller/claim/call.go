@@ -34,7 +34,7 @@ func (c *Controller) call(ctx context.Context, in provision.ClaimInput, attempt 
 	}
 	started := c.Clock.Now()
 	c.memory.keep(attempt, started)
-	volume, err := c.createVolume(ctx, in.Claim, attempt.WithSecrets(secrets))
+	volume, err := c.createVolume(marked(ctx, attempt), in.Claim, attempt.WithSecrets(secrets))
 	// The call may have taken long: whether anybody still waits is asked now.
 	answer := provision.Answer{Attempt: attempt, Now: c.Clock.Now(), Volume: volume, Err: err, Claim: c.lookup(keyOfRef(attempt.Ref))}
 	outcome := provision.AfterCreate(answer)

@@ -50,6 +50,8 @@ type Deps struct {
 	Claims  *kube.Store[*corev1.PersistentVolumeClaim]
 	Volumes *kube.Store[*corev1.PersistentVolume]
 	Classes *kube.Store[*storagev1.StorageClass]
+	// Grants is nil when sources in other namespaces are not allowed at all.
+	Grants Grants
 
 	Workers              int
 	RetryStart, RetryMax time.Duration
@@ -80,6 +82,7 @@ func New(options Options, deps Deps) *Controller {
 		Deps: deps, memory: newMemory(), metrics: newMetrics(deps.Registry),
 		config: provision.Config{
 			Driver: deps.DriverName, Identity: deps.Identity, Capabilities: deps.Capabilities, Options: options.Options,
+			Migration: translatorOf(deps.DriverName),
 		},
 	}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{

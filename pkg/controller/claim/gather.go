@@ -23,6 +23,8 @@ type Watched struct {
 	Claims    *kube.Informer[*corev1.PersistentVolumeClaim]
 	Classes   *kube.Informer[*storagev1.StorageClass]
 	Snapshots *kube.Informer[*snapv1.VolumeSnapshot]
+	// Grants is nil when sources in other namespaces are not allowed at all.
+	Grants *kube.Informer[*kube.ReferenceGrant]
 }
 
 // Watch tells the queue which changes concern it.
@@ -31,6 +33,9 @@ func (c *Controller) Watch(w Watched) {
 	w.Classes.OnChange(func(change kube.Change[*storagev1.StorageClass]) { c.add(c.KeysOfClass(change)) })
 	if w.Snapshots != nil {
 		w.Snapshots.OnChange(func(change kube.Change[*snapv1.VolumeSnapshot]) { c.add(c.KeysOfSnapshot(change)) })
+	}
+	if w.Grants != nil {
+		w.Grants.OnChange(func(change kube.Change[*kube.ReferenceGrant]) { c.add(c.KeysOfGrant(change)) })
 	}
 }
 
@@ -48,7 +53,7 @@ func (c *Controller) KeysOfClaim(change kube.Change[*corev1.PersistentVolumeClai
 		keys = append(keys, keyOf(change.Old))
 	}
 	if claim := change.New; claim != nil {
-		if c.remembers(claim.UID) || claim.Spec.VolumeName == "" && provision.IsClaimOurs(claim, c.DriverName) {
+		if c.remembers(claim.UID) || claim.Spec.VolumeName == "" && c.config.IsClaimOurs(claim) {
 			keys = append(keys, keyOf(claim))
 		}
 		if claim.Status.Phase == corev1.ClaimBound && (change.Old == nil || change.Old.Status.Phase != corev1.ClaimBound) {
@@ -82,7 +87,7 @@ func (c *Controller) KeysOfClass(change kube.Change[*storagev1.StorageClass]) []
 func (c *Controller) waiting(index, value string) []reconcile.Key {
 	var keys []reconcile.Key
 	for _, claim := range c.Claims.ByIndex(index, value) {
-		if claim.Spec.VolumeName == "" && provision.IsClaimOurs(claim, c.DriverName) {
+		if claim.Spec.VolumeName == "" && c.config.IsClaimOurs(claim) {
 			keys = append(keys, keyOf(claim))
 		}
 	}
@@ -125,6 +130,7 @@ func (c *Controller) gather(key reconcile.Key) provision.ClaimInput {
 		}
 	}
 	if in.Claim != nil {
+		in.Grants = c.grantsFor(in.Claim)
 		in.Class, _ = c.Classes.Lookup(kube.Key{Name: provision.ClassName(in.Claim)})
 	}
 	return in

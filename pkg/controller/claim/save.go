@@ -24,10 +24,13 @@ import (
 // takes, and the volume is never given up meanwhile: deleting it because of a slow API server would only
 // make another one. A crash here costs one more CreateVolume, which finds the volume by its name.
 func (c *Controller) save(ctx context.Context, attempt *provision.Attempt) (reconcile.Result, error) {
-	volume := provision.BuildVolume(attempt, attempt.Made)
+	volume, err := provision.BuildVolume(attempt, attempt.Made)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("building the PersistentVolume of %s: %w", attempt.Name(), err)
+	}
 	stored, err := kube.Create(ctx, c.Client, volume)
 	if apierrors.IsAlreadyExists(err) {
-		stored, err = c.fetchOwn(ctx, volume)
+		stored, err = c.fetchOwn(ctx, attempt)
 	}
 	if err != nil {
 		err = fmt.Errorf("saving PersistentVolume %s: %w", volume.Name, err)
@@ -68,16 +71,19 @@ func isRefusal(err error) bool {
 // fetchOwn reads the PersistentVolume that has the name already. It is live because it was written just
 // now, by a call whose answer was lost or by a process before this one; it is ours only if it is for the
 // same claim and the same volume.
-func (c *Controller) fetchOwn(ctx context.Context, wanted *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
-	found, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.Key{Name: wanted.Name})
+func (c *Controller) fetchOwn(ctx context.Context, attempt *provision.Attempt) (*corev1.PersistentVolume, error) {
+	found, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.Key{Name: attempt.Name()})
 	if err != nil {
 		return nil, err
 	}
-	ref, source := found.Spec.ClaimRef, found.Spec.CSI
-	sameClaim := ref != nil && ref.UID == wanted.Spec.ClaimRef.UID
-	sameVolume := source != nil && source.Driver == wanted.Spec.CSI.Driver && source.VolumeHandle == wanted.Spec.CSI.VolumeHandle
+	ref := found.Spec.ClaimRef
+	sameClaim := ref != nil && ref.UID == attempt.Ref.UID
+	sameVolume, err := c.config.Holds(found, attempt, attempt.Made.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
 	if !sameClaim || !sameVolume {
-		return nil, &taken{name: wanted.Name, handle: wanted.Spec.CSI.VolumeHandle}
+		return nil, &taken{name: attempt.Name(), handle: attempt.Made.GetVolumeId()}
 	}
 	return found, nil
 }
@@ -95,7 +101,7 @@ const undoTries = 5
 // undo removes a volume that came back wrong. The driver may have answered about a volume that is in use
 // already, and only badly: what any PersistentVolume holds is never deleted.
 func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (reconcile.Result, error) {
-	holder, err := c.fetchHolder(ctx, u.Handle, s.attempt.Name())
+	holder, err := c.fetchHolder(ctx, u.Handle, s.attempt)
 	switch {
 	case err != nil:
 		c.memory.keep(u.Attempt, c.Clock.Now())
@@ -109,7 +115,7 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 		}
 		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name)})
 	}
-	if err := c.deleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: u.Handle, Secrets: s.secrets}); err != nil {
+	if err := c.deleteVolume(marked(ctx, s.attempt), &csi.DeleteVolumeRequest{VolumeId: u.Handle, Secrets: s.secrets}); err != nil {
 		c.memory.keep(u.Attempt, c.Clock.Now())
 		return c.reject(ctx, s.claim, provision.Reject{Err: u.Orphaned(err)})
 	}
@@ -136,17 +142,24 @@ const page = 500
 
 // fetchHolder finds the PersistentVolume that holds a handle, or nil. The cache answers most cases; that
 // it has none proves nothing, so all are read live, in pages, with the likeliest name first.
-func (c *Controller) fetchHolder(ctx context.Context, handle, name string) (*corev1.PersistentVolume, error) {
+func (c *Controller) fetchHolder(ctx context.Context, handle string, attempt *provision.Attempt) (*corev1.PersistentVolume, error) {
 	if cached := c.Volumes.ByIndex(kube.ByHandle, kube.HandleKey(c.DriverName, handle)); len(cached) > 0 {
 		return cached[0], nil
 	}
-	likely, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.Key{Name: name})
+	likely, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.Key{Name: attempt.Name()})
 	switch {
-	case err == nil && c.holds(likely, handle):
-		return likely, nil
-	case err != nil && !apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err):
+		return c.searchHolder(ctx, handle, attempt)
+	case err != nil:
 		return nil, err
 	}
+	if holds, err := c.config.Holds(likely, attempt, handle); err != nil || holds {
+		return likely, err
+	}
+	return c.searchHolder(ctx, handle, attempt)
+}
+
+func (c *Controller) searchHolder(ctx context.Context, handle string, attempt *provision.Attempt) (*corev1.PersistentVolume, error) {
 	options := metav1.ListOptions{Limit: page}
 	for {
 		answer, err := c.Client.List(ctx, kube.ResourceOf[*corev1.PersistentVolume](), "", options)
@@ -158,17 +171,12 @@ func (c *Controller) fetchHolder(ctx context.Context, handle, name string) (*cor
 			return nil, fmt.Errorf("listing PersistentVolumes: got %T", answer)
 		}
 		for i := range list.Items {
-			if c.holds(&list.Items[i], handle) {
-				return &list.Items[i], nil
+			if holds, err := c.config.Holds(&list.Items[i], attempt, handle); err != nil || holds {
+				return &list.Items[i], err
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
 			return nil, nil
 		}
 	}
-}
-
-func (c *Controller) holds(volume *corev1.PersistentVolume, handle string) bool {
-	source := volume.Spec.CSI
-	return source != nil && source.Driver == c.DriverName && source.VolumeHandle == handle
 }

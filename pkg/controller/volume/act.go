@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
+	"github.com/csi-tandem/csi-tandem/pkg/driver"
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
@@ -67,6 +68,9 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	secrets, err := c.fetchSecrets(ctx, in, d)
 	if err != nil {
 		return c.reject(ctx, volume, err)
+	}
+	if in.IsMigrated(volume) {
+		ctx = driver.MarkMigrated(ctx)
 	}
 	err = c.Driver.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: d.Handle, Secrets: secrets})
 	if err != nil && !fault.IsNotFound(err) {

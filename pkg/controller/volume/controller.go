@@ -24,6 +24,7 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/migration"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 )
 
@@ -61,6 +62,8 @@ type Controller struct {
 	queue   *reconcile.Queue
 	memory  *memory
 	metrics metrics
+	// translator is nil for drivers that replace nothing.
+	translator *migration.Translator
 }
 
 // QueueName is the name of the queue in metrics.
@@ -69,6 +72,7 @@ const QueueName = "volumes"
 // New makes the room. It has no flags of its own.
 func New(deps Deps) *Controller {
 	c := &Controller{Deps: deps, memory: newMemory(), metrics: newMetrics(deps.Registry)}
+	c.translator, _ = migration.For(deps.DriverName)
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
 	})

@@ -52,7 +52,11 @@ func (c *Controller) KeysOfAttachment(change kube.Change[*storagev1.VolumeAttach
 }
 
 func (c *Controller) config() provision.Config {
-	return provision.Config{Driver: c.DriverName, Capabilities: c.Capabilities}
+	config := provision.Config{Driver: c.DriverName, Capabilities: c.Capabilities}
+	if c.translator != nil {
+		config.Migration = c.translator
+	}
+	return config
 }
 
 func (c *Controller) gather(key reconcile.Key) provision.VolumeInput {

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// Translator turns classes and volumes of a plugin that was part of Kubernetes into those of the driver
+// that replaces it, and back. Arguments stay as they are.
+type Translator interface {
+	// InTree is the name of the plugin.
+	InTree() string
+	ToCSIClass(class *storagev1.StorageClass) (*storagev1.StorageClass, error)
+	// IsInTree tells whether a volume is of the plugin.
+	IsInTree(volume *corev1.PersistentVolume) bool
+	ToCSI(volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error)
+	ToInTree(volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error)
+}
+
+// isReplaced tells whether a name is that of the plugin which the driver replaces.
+func (c Config) isReplaced(name string) bool {
+	return c.Migration != nil && name == c.Migration.InTree()
+}
+
+// isKnown tells whether a name of a provisioner stands for this driver.
+func (c Config) isKnown(name string) bool { return name == c.Driver || c.isReplaced(name) }
+
+// IsClaimOurs tells whether a claim asks this driver for its volume. The old key counts only when the
+// new one is absent. One that asks the plugin which the driver replaces is ours only once the cluster
+// says so on the claim: before, the plugin itself may still be at work.
+func (c Config) IsClaimOurs(claim *corev1.PersistentVolumeClaim) bool {
+	asked, ok := claim.Annotations[wellknown.AnnStorageProvisioner]
+	if !ok {
+		asked = claim.Annotations[wellknown.AnnBetaStorageProvisioner]
+	}
+	return asked == c.Driver || c.isReplaced(asked) && claim.Annotations[wellknown.AnnMigratedTo] == c.Driver
+}
+
+// IsVolumeOurs tells whether this driver manages a PersistentVolume: one that it made, or a static one
+// of its kind. Users rely on static volumes being managed alike. A volume of the plugin that the driver
+// replaces is ours once the cluster says so.
+func (c Config) IsVolumeOurs(volume *corev1.PersistentVolume) bool {
+	by, made := volume.Annotations[wellknown.AnnProvisionedBy]
+	migrated := volume.Annotations[wellknown.AnnMigratedTo] == c.Driver
+	switch {
+	case made:
+		return by == c.Driver || migrated
+	case volume.Spec.CSI != nil:
+		return volume.Spec.CSI.Driver == c.Driver
+	default:
+		return migrated
+	}
+}
+
+// AsCSI gives a volume in the form of the driver; a volume that has it already comes back as it is.
+func (c Config) AsCSI(volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+	if volume.Spec.CSI != nil || c.Migration == nil || !c.Migration.IsInTree(volume) {
+		return volume, nil
+	}
+	translated, err := c.Migration.ToCSI(volume)
+	if err != nil {
+		return nil, fmt.Errorf("translating volume %s: %w", volume.Name, err)
+	}
+	return translated, nil
+}
+
+// Holds tells whether a volume is the one that the driver has made under a handle for an attempt. In the
+// form from before the migration a handle may have lost what it once said, so that both ways are compared;
+// a volume of the plugin that cannot be translated may be that one, so its error goes on.
+func (c Config) Holds(volume *corev1.PersistentVolume, attempt *Attempt, handle string) (bool, error) {
+	if source := volume.Spec.CSI; source != nil || !c.IsMigrated(volume) {
+		return source != nil && source.Driver == c.Driver && source.VolumeHandle == handle, nil
+	}
+	if volume.Name == attempt.Name() && belongsTo(volume, attempt.Ref.UID) {
+		// The driver knows a volume by this name, and made no second one for it.
+		return true, nil
+	}
+	translated, err := c.AsCSI(volume)
+	if err != nil || translated.Spec.CSI.VolumeHandle == handle {
+		return err == nil, err
+	}
+	probe := attempt.Volume.DeepCopy()
+	probe.Spec.CSI.VolumeHandle = handle
+	back, err := c.Migration.ToInTree(probe)
+	if err != nil {
+		// What cannot be told in that form is not stored in it.
+		return false, nil //nolint:nilerr // the error is the answer
+	}
+	return equality.Semantic.DeepEqual(back.Spec.PersistentVolumeSource, volume.Spec.PersistentVolumeSource), nil
+}
+
+// IsMigrated tells whether a volume is stored in the form from before the migration.
+func (c Config) IsMigrated(volume *corev1.PersistentVolume) bool {
+	return c.Migration != nil && c.Migration.IsInTree(volume)
+}
+
+// translateClass puts the class as the driver understands it into the input, and keeps the one that users
+// have written beside it.
+func translateClass(in ClaimInput) (ClaimInput, error) {
+	in.written = in.Class
+	if !in.isReplaced(in.Class.Provisioner) {
+		return in, nil
+	}
+	translated, err := in.Migration.ToCSIClass(in.Class)
+	if err != nil {
+		return in, fmt.Errorf("failed to translate storage class: %w", err)
+	}
+	in.Class = translated
+	return in, nil
+}
+
+// storedForm is the PersistentVolume as it is written: in the form from before the migration when its class
+// has that form, so that a cluster that goes back a version still understands it.
+func storedForm(attempt *Attempt, volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+	if !attempt.InTree {
+		return volume, nil
+	}
+	if attempt.Migration == nil {
+		return nil, errors.New("translating the volume back: nothing is known of the plugin that its class names")
+	}
+	back, err := attempt.Migration.ToInTree(volume)
+	if err != nil {
+		return nil, fmt.Errorf("translating the volume back: %w", err)
+	}
+	return back, nil
+}
