@@ -90,7 +90,8 @@ type SnapshotInput struct {
 
 	// Claim is the source, nil when it does not exist.
 	Claim *corev1.PersistentVolumeClaim
-	// ClaimInUse says that another living snapshot of the claim is not ready yet.
+	// ClaimInUse says that another living snapshot of the claim is not ready yet; looked at only while the
+	// claim carries our finalizer.
 	ClaimInUse bool
 
 	// Volume is the claim's volume; VolumeRead says that it was looked for.

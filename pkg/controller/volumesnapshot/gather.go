@@ -114,6 +114,9 @@ func (r *round) gatherClaim(in *snapshot.SnapshotInput, key kube.Key, except typ
 		return
 	}
 	r.source, in.Claim = claim, claim
+	if !kube.HasFinalizer(claim, wellknown.FinalizerSourceClaim) {
+		return // nobody asks then, and thousands of snapshots of one claim must not each look at all others
+	}
 	for _, other := range r.Snapshots.ByIndex(kube.ByClaim, kube.IndexValue(key)) {
 		if other.UID != except && snapshot.UsesSource(other) {
 			in.ClaimInUse = true

@@ -3,6 +3,7 @@
 package volumesnapshot
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -120,3 +121,6 @@ func wantEvents(t testing.TB, h *kit.Harness, want ...string) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
+
+// full asks for the long form of tests that are shortened otherwise.
+func full() bool { return os.Getenv("CSI_TANDEM_FULL") == "1" }
