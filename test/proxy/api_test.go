@@ -135,7 +135,7 @@ func TestWatchIsStreamed(t *testing.T) {
 // watch opens a watch and waits until the server has it.
 func (b *bench) watch(t *testing.T) *bufio.Reader {
 	t.Helper()
-	r, err := http.NewRequestWithContext(soon(t), "GET", b.config.Host+maps+"?watch=true", nil)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", b.config.Host+maps+"?watch=true", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

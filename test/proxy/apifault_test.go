@@ -252,3 +252,35 @@ func TestFaultsStrikeInTheirOrder(t *testing.T) {
 		t.Errorf("hit %d and %d times", first.Hits(), second.Hits())
 	}
 }
+
+// A server does not undo what it has begun because somebody hung up, so a death while it works must not prevent a write.
+func TestWriteThatWasSentIsDoneThoughItsClientIsGone(t *testing.T) {
+	b := newBench(t)
+	b.server.slow = make(chan struct{})
+	ctx, die := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := b.create(ctx, "a")
+		ended <- err
+	}()
+	<-b.server.slow
+	die()
+	if err := <-ended; err == nil {
+		t.Error("answered")
+	}
+	b.api.CutConnections()
+	// Time for a cancellation to get through, if there were one.
+	time.Sleep(20 * time.Millisecond)
+	select {
+	case <-b.server.slow:
+	case <-soon(t).Done():
+		t.Fatal("the server gave up")
+	}
+	logged, err := b.api.Await(soon(t), func(q Request) bool { return !q.Finished.IsZero() })
+	if err != nil || logged.Answer != http.StatusCreated {
+		t.Errorf("logged %+v, %v", logged, err)
+	}
+	if diff := cmp.Diff([]string{"POST a"}, b.server.effects()); diff != "" {
+		t.Errorf("at the server (-want +got):\n%s", diff)
+	}
+}

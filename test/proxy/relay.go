@@ -60,8 +60,6 @@ type relay struct {
 	first *frame
 	call  Call
 	conn  *conn
-	// held are answers that must not be seen before it is known how the call ended.
-	held []*frame
 }
 
 func (r *relay) run() error {
@@ -69,7 +67,7 @@ func (r *relay) run() error {
 		return err
 	}
 	if !r.call.IsEffect() {
-		return r.finish(r.exchange(r.driver.isPending(r.call, after)))
+		return r.finish(r.exchange())
 	}
 	counter, client := r.driver.counting()
 	t, err := counter.begin(r.stream.Context(), Effect{
@@ -79,22 +77,18 @@ func (r *relay) run() error {
 		return r.abandon(err, "cut before it was sent")
 	}
 	r.call.Effect = t.effect.Number
-	answer := r.exchange(true)
+	answer := r.exchange()
 	if cut := counter.end(t, status.Code(answer).String()); cut != nil {
 		return r.abandon(cut, "cut after it took effect")
 	}
 	return r.finish(answer)
 }
 
-// finish passes the end of a call on, after what was held back of its answers.
+// finish passes the end of a call on. A message may have gone ahead, but the answer of a call that is no stream is seen
+// only with its end.
 func (r *relay) finish(answer error) error {
 	if done, err := r.suffer(after); done {
 		return err
-	}
-	for _, message := range r.held {
-		if err := r.stream.SendMsg(message); err != nil {
-			return err
-		}
 	}
 	r.call.IsAnswered = r.stream.Context().Err() == nil
 	return answer
@@ -130,7 +124,7 @@ func (r *relay) abandon(err error, why string) error {
 
 // exchange has the call done by the driver and returns how it ended. Deadline and cancellation of the client reach the
 // driver, as they would without a proxy.
-func (r *relay) exchange(holds bool) error {
+func (r *relay) exchange() error {
 	ctx, cancel := context.WithCancel(outgoing(r.stream.Context()))
 	defer cancel()
 	up, err := r.driver.upstream.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, r.method)
@@ -145,7 +139,7 @@ func (r *relay) exchange(holds bool) error {
 	} else if err := up.CloseSend(); err != nil {
 		return fmt.Errorf("ending the request: %w", err)
 	}
-	err = r.receive(up, holds)
+	err = r.receive(up)
 	r.stream.SetTrailer(up.Trailer())
 	return err
 }
@@ -170,7 +164,7 @@ func (r *relay) sendRest(up grpc.ClientStream, cancel context.CancelFunc) {
 	}
 }
 
-func (r *relay) receive(up grpc.ClientStream, holds bool) error {
+func (r *relay) receive(up grpc.ClientStream) error {
 	for hasHeader := false; ; {
 		message := &frame{}
 		err := up.RecvMsg(message)
@@ -187,12 +181,9 @@ func (r *relay) receive(up grpc.ClientStream, holds bool) error {
 			return nil
 		case err != nil:
 			return err
-		case holds:
-			r.held = append(r.held, message)
-		default:
-			if err := r.stream.SendMsg(message); err != nil {
-				return err
-			}
+		}
+		if err := r.stream.SendMsg(message); err != nil {
+			return err
 		}
 	}
 }

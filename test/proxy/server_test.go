@@ -30,6 +30,8 @@ type server struct {
 	seen    []*http.Request
 	watches map[chan []byte]string
 	stopped chan struct{}
+	// slow, if there is one, is told of each write before it is done, and lets it go on by receiving once more.
+	slow chan struct{}
 }
 
 type stored struct {
@@ -70,8 +72,22 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r)
 	case r.Method == http.MethodGet:
 		s.get(w, r.URL.Path)
-	default:
+	case s.isPatient(r):
 		s.write(w, r, body)
+	}
+}
+
+// isPatient is false if a slow write was given up by whoever sent it.
+func (s *server) isPatient(r *http.Request) bool {
+	if s.slow == nil {
+		return true
+	}
+	s.slow <- struct{}{}
+	select {
+	case s.slow <- struct{}{}:
+		return true
+	case <-r.Context().Done():
+		return false
 	}
 }
 

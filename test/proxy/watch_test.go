@@ -26,6 +26,18 @@ func next(lines *bufio.Reader) <-chan string {
 	return out
 }
 
+// received is false at the end of the lines.
+func received(t *testing.T, lines <-chan string) (string, bool) {
+	t.Helper()
+	select {
+	case line, ok := <-lines:
+		return line, ok
+	case <-soon(t).Done():
+		t.Fatal("neither a line nor an end came")
+		return "", false
+	}
+}
+
 func mustCreate(t *testing.T, b *bench, name string) {
 	t.Helper()
 	if code, err := b.create(t.Context(), name); err != nil || code != 201 {
@@ -49,12 +61,12 @@ func TestHeldWatchIsOldAndCatchesUp(t *testing.T) {
 	}
 	held.Release()
 	for _, name := range []string{"a", "b"} {
-		if line := <-lines; !strings.Contains(line, `"name":"`+name+`"`) {
+		if line, _ := received(t, lines); !strings.Contains(line, `"name":"`+name+`"`) {
 			t.Errorf("got %q, want %s", line, name)
 		}
 	}
 	mustCreate(t, b, "c")
-	if line := <-lines; !strings.Contains(line, `"name":"c"`) {
+	if line, _ := received(t, lines); !strings.Contains(line, `"name":"c"`) {
 		t.Errorf("got %q after the release", line)
 	}
 }
@@ -67,7 +79,7 @@ func TestLagDelaysOnlyWhatItMatches(t *testing.T) {
 	other := b.api.HoldWatches(Match{Resource: "secrets"})
 	began := time.Now()
 	mustCreate(t, b, "a")
-	<-lines
+	received(t, lines)
 	if waited := time.Since(began); waited < d {
 		t.Errorf("an event came after %v, before its time", waited)
 	}
@@ -76,7 +88,7 @@ func TestLagDelaysOnlyWhatItMatches(t *testing.T) {
 	}
 	b.api.ReleaseAll()
 	mustCreate(t, b, "b")
-	<-lines
+	received(t, lines)
 	if lag.Hits() != 1 {
 		t.Error("a released lag was hit")
 	}
@@ -96,13 +108,13 @@ func TestCutWatches(t *testing.T) {
 	if n := b.api.CutWatches("configmaps"); n != 1 {
 		t.Errorf("cut %d watches, want 1", n)
 	}
-	if line, ok := <-lines; ok {
+	if line, ok := received(t, lines); ok {
 		t.Errorf("got %q from a watch that was cut", line)
 	}
 	held.Release()
 	again := next(b.watch(t))
 	mustCreate(t, b, "b")
-	if line := <-again; !strings.Contains(line, `"name":"b"`) {
+	if line, _ := received(t, again); !strings.Contains(line, `"name":"b"`) {
 		t.Errorf("got %q from the next watch", line)
 	}
 	if n := b.api.CutWatches(""); n != 1 {
@@ -120,10 +132,10 @@ func TestWatchThatTheServerEndsIsEnded(t *testing.T) {
 	}
 	b.server.CloseClientConnections()
 	held.Release()
-	if line := <-lines; !strings.Contains(line, `"name":"a"`) {
+	if line, _ := received(t, lines); !strings.Contains(line, `"name":"a"`) {
 		t.Errorf("got %q: what had come before the end is to be delivered", line)
 	}
-	if line, ok := <-lines; ok {
+	if line, ok := received(t, lines); ok {
 		t.Errorf("got %q after the end", line)
 	}
 }
@@ -149,7 +161,7 @@ func TestCutConnections(t *testing.T) {
 	b := newBench(t)
 	lines := next(b.watch(t))
 	b.api.CutConnections()
-	if line, ok := <-lines; ok {
+	if line, ok := received(t, lines); ok {
 		t.Errorf("got %q over a connection that was cut", line)
 	}
 	mustCreate(t, b, "a")
