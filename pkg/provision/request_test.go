@@ -180,7 +180,8 @@ func TestTopologyOfRequests(t *testing.T) {
 	}
 }
 
-// The request and the volume of a claim that uses everything, whole.
+// TestWholeObjects (T55): the request and the volume of a claim that uses everything, whole, and of one that
+// uses nothing (T31). Where the driver's context has the key of our identity, it wins (T56).
 func TestWholeObjects(t *testing.T) {
 	everything := restore(func(in *ClaimInput) {
 		withTopology(in)
@@ -214,6 +215,17 @@ func TestWholeObjects(t *testing.T) {
 	}
 	if len(volumeSecrets) != 7 || volumeSecrets[0] != params.Provisioner {
 		t.Error("the seven kinds, the provisioner's first")
+	}
+}
+
+// TestMountOptions (T25): they go to the driver as flags and stay on the volume, in order.
+func TestMountOptions(t *testing.T) {
+	attempt := created(t, plain(func(in *ClaimInput) { in.Class.MountOptions = []string{"noatime", "discard"} }))
+	if d := cmp.Diff([]string{"noatime", "discard"}, attempt.Request.VolumeCapabilities[0].GetMount().GetMountFlags()); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"noatime", "discard"}, built(t, attempt, &csi.Volume{VolumeId: "h"}).Spec.MountOptions); d != "" {
+		t.Error(d)
 	}
 }
 
