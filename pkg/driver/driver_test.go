@@ -70,6 +70,43 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
+// TestMigratedMetrics (B073): the calls to a driver that replaces something say whether they were for what is from
+// before; what was recorded before its name was known is dropped, since it has other labels.
+func TestMigratedMetrics(t *testing.T) {
+	s := serve(t)
+	recorder := driver.NewMetrics(func(name string) bool { return name == "tandem.csi.example" })
+	conn := connect(t, s, driver.Options{Metrics: recorder})
+	for range 2 { // also when it comes back
+		if _, err := conn.Identify(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = conn.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "v"})
+	_ = conn.DeleteVolume(driver.MarkMigrated(t.Context()), &csi.DeleteVolumeRequest{VolumeId: "v"})
+	families, err := recorder.GetRegistry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]uint64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["driver_name"] != "tandem.csi.example" {
+				t.Errorf("labels %v", labels)
+			}
+			if labels["method_name"] == "/csi.v1.Controller/DeleteVolume" {
+				got[labels["migrated"]] += m.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	if len(got) != 2 || got["true"] != 1 || got["false"] != 1 {
+		t.Errorf("counted %v", got)
+	}
+}
+
 func TestIdentifyWaitsUntilTheDriverIsReady(t *testing.T) {
 	s := serve(t)
 	s.notReady = 1

@@ -28,6 +28,7 @@ type Stores struct {
 	Snapshots         *kube.Store[*snapv1.VolumeSnapshot]
 	SnapshotClasses   *kube.Store[*snapv1.VolumeSnapshotClass]
 	Contents          *kube.Store[*kube.Content]
+	Grants            *kube.Store[*kube.ReferenceGrant]
 
 	mu      sync.Mutex
 	apply   map[string]func(Change)
@@ -61,6 +62,7 @@ func NewStores(api *API) *Stores {
 	s.Snapshots = follow(s, kube.SnapshotIndexes())
 	s.SnapshotClasses = follow[*snapv1.VolumeSnapshotClass](s, nil)
 	s.Contents = follow(s, kube.ContentIndexes())
+	s.Grants = follow(s, kube.GrantIndexes())
 	s.stop = api.listen(s.receive)
 	return s
 }
