@@ -84,3 +84,8 @@ func rights() []sidecar.Right {
 		{Group: snapshots, Resource: "volumesnapshotcontents", Verbs: "get", Why: "restoring from a snapshot"},
 	}
 }
+
+// namespaceRight is needed only by those who ask for it.
+func namespaceRight() sidecar.Right {
+	return sidecar.Right{Resource: "namespaces", Verbs: "get", Why: "--create-parameter-namespace-labels and -annotations"}
+}

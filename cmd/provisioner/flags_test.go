@@ -78,7 +78,14 @@ var (
 
 	// ours are new here.
 	ours = map[string]string{
-		"resync-period": "15m0s",
+		"create-parameter-annotations":           "",
+		"create-parameter-labels":                "",
+		"create-parameter-namespace-annotations": "",
+		"create-parameter-namespace-labels":      "",
+		"restore-size":                           "refuse",
+		"restore-topology":                       "ignore",
+		"resync-period":                          "15m0s",
+		"volume-name-template":                   "",
 	}
 
 	// retired are of older lines still.
@@ -153,6 +160,12 @@ func TestRefusals(t *testing.T) {
 		{"provisioner --volume-name-prefix=", 1, `--volume-name-prefix must not be empty`},
 		{"provisioner --volume-name-uuid-length=33", 1, `--volume-name-uuid-length=33: use -1`},
 		{"provisioner --volume-name-uuid-length=0", 1, `--volume-name-uuid-length=0: use -1`},
+		{"provisioner --volume-name-template={namespace}-{name}", 1, `--volume-name-template={namespace}-{name}: it has to contain {uid}`},
+		{"provisioner --volume-name-template={uid} --volume-name-prefix=x", 1, `--volume-name-template replaces --volume-name-prefix and --volume-name-uuid-length: leave them out`},
+		{"provisioner --restore-size=shrink", 1, `--restore-size=shrink: use refuse or grow`},
+		{"provisioner --restore-topology=far", 1, `--restore-topology=far: use ignore or prefer-source`},
+		{"provisioner --create-parameter-labels=a,b,a", 1, `--create-parameter-labels: "a" is there twice`},
+		{"provisioner --create-parameter-namespace-labels=/", 1, `--create-parameter-namespace-labels: "/" is no key of labels or annotations`},
 		{"provisioner --enable-capacity", 1, `this build does not have publishing storage capacity yet`},
 		{"provisioner --node-deployment", 1, `this build does not have node deployment yet`},
 		{"provisioner --node-deployment=false --enable-capacity=false --capacity-threads=3", 255, `set --kubeconfig or the KUBECONFIG variable`},

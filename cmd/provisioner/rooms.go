@@ -38,6 +38,9 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 	if !env.Gates.IsGiven(gateAttributes) && !claim.FetchAttributesServed(ctx, env.Client) {
 		claimOptions.AttributesClass = false
 	}
+	if claimOptions.Metadata.NeedsNamespace() {
+		env.Require(namespaceRight())
+	}
 	claims, volumes, classes := env.Claims(), env.Volumes(), env.StorageClasses()
 	deps := claim.Deps{
 		Client: env.Client, Driver: env.Driver, DriverName: env.DriverName, Identity: env.Identity, Capabilities: env.Capabilities,

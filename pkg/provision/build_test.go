@@ -122,6 +122,8 @@ func show(step any) string {
 		detail = fmt.Sprint(s.Source)
 	case ReadAttributes:
 		detail = s.Name
+	case ReadNamespace:
+		detail = s.Name
 	case Create:
 		detail = s.Attempt.Name()
 	case Resume:

@@ -35,6 +35,8 @@ type ClaimInput struct {
 	Source *SourceState
 	// Grants are those of the source's namespace, when it is not the claim's.
 	Grants Grants
+	// Namespace is nil until the claim's namespace was read, which few flags need.
+	Namespace *NamespaceState
 	// Attributes is nil until the VolumeAttributesClass was read.
 	Attributes *AttributesState
 
@@ -128,6 +130,8 @@ func (in ClaimInput) refused() time.Duration {
 		return 0
 	case !equality.Semantic.DeepEqual(in.Claim.Spec, r.Claim.Spec), !maps.Equal(in.Claim.Annotations, r.Claim.Annotations):
 		return 0
+	case !maps.Equal(in.Metadata.ofClaim(in.Claim), in.Metadata.ofClaim(r.Claim)):
+		return 0
 	default:
 		return r.Until.Sub(in.Now)
 	}
@@ -145,7 +149,11 @@ func existing(in ClaimInput) ClaimStep {
 	if full || belongsTo(in.Volume, in.Claim.UID) {
 		return AlreadyProvisioned{in.Volume}
 	}
-	return Reject{Err: fmt.Errorf("the name %s of the new volume is taken by a PersistentVolume of %s; use a longer --volume-name-uuid-length", in.Volume.Name, describe(in.Volume.Spec.ClaimRef))}
+	remedy := "use a longer --volume-name-uuid-length"
+	if in.NameTemplate != "" {
+		remedy = "use another --volume-name-template"
+	}
+	return Reject{Err: fmt.Errorf("the name %s of the new volume is taken by a PersistentVolume of %s; %s", in.Volume.Name, describe(in.Volume.Spec.ClaimRef), remedy)}
 }
 
 func belongsTo(volume *corev1.PersistentVolume, claim types.UID) bool {
@@ -168,16 +176,6 @@ func ClassName(claim *corev1.PersistentVolumeClaim) string {
 		return ""
 	}
 	return *claim.Spec.StorageClassName
-}
-
-// VolumeNames are the names under which the claim may have a volume already: the one that its flags
-// give, and the one under default flags, in case the flags were changed meanwhile.
-func VolumeNames(options Options, uid types.UID) []string {
-	names := []string{wellknown.VolumeNameFromUID(string(uid))}
-	if own := wellknown.Name(options.NamePrefix, string(uid), options.NameLength); own != names[0] {
-		names = append(names, own)
-	}
-	return names
 }
 
 // selectedNode is the node that the volume is meant for. The alpha key counts only when the new one is

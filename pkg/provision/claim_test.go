@@ -150,10 +150,10 @@ func TestAttemptsGoOn(t *testing.T) {
 }
 
 func TestVolumeNames(t *testing.T) {
-	if got := VolumeNames(Options{NamePrefix: "x", NameLength: 5}, uid); len(got) != 2 || got[0] != "pvc-"+uid || got[1] != "x-a1b2c" {
+	if got := VolumeNames(Options{NamePrefix: "x", NameLength: 5}, claimRef(plain().Claim)); len(got) != 2 || got[0] != "pvc-"+uid || got[1] != "x-a1b2c" {
 		t.Error(got)
 	}
-	if got := VolumeNames(config().Options, uid); len(got) != 1 {
+	if got := VolumeNames(config().Options, claimRef(plain().Claim)); len(got) != 1 {
 		t.Error(got)
 	}
 }

@@ -71,6 +71,12 @@ func build(in ClaimInput, basics basics) ClaimStep {
 	if err != nil {
 		return Reject{Err: err, After: placeDelay(err)}
 	}
+	if in.Metadata.NeedsNamespace() && in.Namespace == nil {
+		return ReadNamespace{in.Claim.Namespace}
+	}
+	if err := addMetadata(in, attempt.Request.Parameters); err != nil {
+		return Reject{Err: err}
+	}
 	if name := in.attributesClass(); name != "" {
 		if in.Attributes == nil {
 			return ReadAttributes{name}

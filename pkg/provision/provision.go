@@ -39,10 +39,18 @@ import (
 type Options struct {
 	NamePrefix string
 	NameLength int
+	// NameTemplate, when set, makes the names instead of prefix and length.
+	NameTemplate string
 	// DefaultFSType is used when the class names none.
 	DefaultFSType string
 	// ExtraCreateMetadata adds the names of claim and volume to the driver's parameters.
 	ExtraCreateMetadata bool
+	// Metadata is what the driver is told of the claim and its namespace.
+	Metadata Metadata
+	// RestoreSize is RefuseSmaller or GrowSmaller, for claims that ask for less than their snapshot needs.
+	RestoreSize string
+	// RestoreTopology is IgnoreSource or PreferSource.
+	RestoreTopology string
 	// PublishReadOnly marks volumes of claims that only read as read-only.
 	PublishReadOnly bool
 	// PreventModeConversion guards restores that would turn a file system into a block device or back.

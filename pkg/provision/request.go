@@ -31,7 +31,7 @@ func basicsOf(in ClaimInput) (basics, error) {
 	case in.Claim.UID == "":
 		return b, errors.New("corrupted PVC object, it is missing UID")
 	}
-	b.name = wellknown.Name(in.NamePrefix, string(in.Claim.UID), in.NameLength)
+	b.name = in.volumeName(in.Claim.Namespace, in.Claim.Name, in.Claim.UID)
 	var err error
 	if b.fsType, err = params.FSType(in.Class.Parameters, in.DefaultFSType); err != nil {
 		return b, err
@@ -59,12 +59,11 @@ func buildRequest(in ClaimInput, basics basics) (*Attempt, error) {
 		parameters[wellknown.ParamPVCNamespace] = in.Claim.Namespace
 		parameters[wellknown.ParamPVName] = basics.name
 	}
-	size, _ := requested(in.Claim)
 	attempt := &Attempt{
 		Ref: claimRef(in.Claim),
 		Request: &csi.CreateVolumeRequest{
 			Name:                      basics.name,
-			CapacityRange:             &csi.CapacityRange{RequiredBytes: size},
+			CapacityRange:             &csi.CapacityRange{RequiredBytes: wantedSize(in)},
 			VolumeCapabilities:        basics.capabilities,
 			Parameters:                parameters,
 			VolumeContentSource:       basics.content,
@@ -87,10 +86,13 @@ func requirement(in ClaimInput) (topology.Answer, error) {
 	if !in.hasTopology() {
 		return topology.Answer{}, nil
 	}
-	return in.Topology.Requirement(topology.Question{
+	segments, warnings := near(in)
+	answer, err := in.Topology.Requirement(topology.Question{
 		Driver: in.Driver, Claim: in.Claim.Name, Node: selectedNode(in.Claim), Class: in.Class.Name,
-		Allowed: in.Class.AllowedTopologies, Options: in.Places,
+		Allowed: in.Class.AllowedTopologies, Options: in.Places, Near: segments,
 	})
+	answer.Warnings = append(answer.Warnings, warnings...)
+	return answer, err
 }
 
 type secretRefs map[params.Kind]*corev1.SecretReference

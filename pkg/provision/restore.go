@@ -73,10 +73,14 @@ func checkRestoreSize(in ClaimInput, snapshot *snapv1.VolumeSnapshot) error {
 		return nil
 	}
 	size, ok := requested(in.Claim)
+	least := restoreSize(in.Source)
+	if size < least && mayGrow(in, least) {
+		return nil
+	}
 	if !ok {
 		return fmt.Errorf("error getting capacity for PVC %s when creating snapshot %s", in.Claim.Name, snapshot.Name)
 	}
-	if least := snapshot.Status.RestoreSize.Value(); size < least {
+	if size < least {
 		return fmt.Errorf("requested volume size %d is less than the size %d for the source snapshot %s", size, least, snapshot.Name)
 	}
 	return nil

@@ -29,8 +29,10 @@ type SourceState struct {
 	Content     *snapv1.VolumeSnapshotContent
 	ContentErr  error
 
-	Claim     *corev1.PersistentVolumeClaim
-	ClaimErr  error
+	Claim    *corev1.PersistentVolumeClaim
+	ClaimErr error
+	// Volume is that of the source claim; of a snapshot it is the one that it was taken from, when it is
+	// still there and only to know where.
 	Volume    *corev1.PersistentVolume
 	VolumeErr error
 

@@ -31,6 +31,8 @@ type (
 	ProtectSource struct{ Source Source }
 	// ReadAttributes: the VolumeAttributesClass is needed to decide.
 	ReadAttributes struct{ Name string }
+	// ReadNamespace: the claim's namespace is needed for its labels and annotations.
+	ReadNamespace struct{ Name string }
 	// Create: a new attempt, to be remembered before the driver is called.
 	Create struct{ Attempt *Attempt }
 	// Resume: the same call again, to learn what became of the first.
@@ -57,6 +59,7 @@ func (LeaveToPopulator) isClaimStep()   {}
 func (ReadSource) isClaimStep()         {}
 func (ProtectSource) isClaimStep()      {}
 func (ReadAttributes) isClaimStep()     {}
+func (ReadNamespace) isClaimStep()      {}
 func (Create) isClaimStep()             {}
 func (Resume) isClaimStep()             {}
 func (Save) isClaimStep()               {}

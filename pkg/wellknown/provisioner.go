@@ -71,6 +71,15 @@ const (
 	ParamPVName       = ReservedParameterPrefix + "pv/name"
 )
 
+// Prefixes of the parameters of CreateVolume under which chosen labels and annotations are passed on, each
+// followed by the key of the label or annotation.
+const (
+	ParamClaimLabel          = "csi-tandem.io/pvc-label/"
+	ParamClaimAnnotation     = "csi-tandem.io/pvc-annotation/"
+	ParamNamespaceLabel      = "csi-tandem.io/namespace-label/"
+	ParamNamespaceAnnotation = "csi-tandem.io/namespace-annotation/"
+)
+
 // Event reasons of the provisioner.
 const (
 	ReasonProvisioning          = "Provisioning"

@@ -28,6 +28,10 @@ const (
 	// created, as a JSON object, so that every later CreateSnapshot sends the same request.
 	AnnSnapshotParameters = "csi-tandem.io/snapshot-parameters"
 
+	// AnnSourceTopology says where the volume was that the snapshot was taken from, as a JSON list of objects
+	// of labels. A restore may come long after that volume is gone.
+	AnnSourceTopology = "csi-tandem.io/source-topology"
+
 	// AnnMarkYes is the only value of the being-created and being-deleted marks.
 	AnnMarkYes = "yes"
 )

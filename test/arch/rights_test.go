@@ -19,6 +19,7 @@ var needs = map[string][]need{
 		{everywhere, "storage.k8s.io", "storageclasses", "get list watch", "parameters"},
 		{everywhere, "core", "events", "create patch", "patch raises the count of an event"},
 		{everywhere, "core", "secrets", "get", "live, at the moment of a call"},
+		{everywhere, "core", "namespaces", "get", "labels that the driver is told, live, with --create-parameter-namespace-labels and -annotations only"},
 		{everywhere, "storage.k8s.io", "csinodes", "get list watch", "topology keys"},
 		{everywhere, "core", "nodes", "get list watch", "topology values"},
 		{everywhere, "storage.k8s.io", "volumeattachments", "get list watch", "a volume still attached is not deleted"},

@@ -41,7 +41,7 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 		return c.reject(ctx, in.Claim, s)
 	case provision.Reschedule:
 		return c.reschedule(ctx, in.Claim, s.Err)
-	case provision.ReadSource, provision.ProtectSource, provision.ReadAttributes:
+	case provision.ReadSource, provision.ProtectSource, provision.ReadAttributes, provision.ReadNamespace:
 		// Done by Reconcile, which decides again after them.
 	}
 	return reconcile.Result{}, fmt.Errorf("step %T has no effect here", step)

@@ -98,7 +98,7 @@ func (c *Controller) Run(ctx context.Context) error { return c.queue.Run(ctx) }
 func (c *Controller) IsInUse(source provision.Source) bool { return c.memory.uses(source) }
 
 // maxSteps bounds one look at a claim; the longest road there is has fewer.
-const maxSteps = 6
+const maxSteps = 8
 
 // Reconcile takes one claim as far as it goes without waiting, with one call of CreateVolume at most.
 // What a step reads or protects becomes input of the next decision.

@@ -119,7 +119,7 @@ func (c *Controller) lookup(key reconcile.Key) *corev1.PersistentVolumeClaim {
 func (c *Controller) gather(key reconcile.Key) provision.ClaimInput {
 	in := provision.ClaimInput{Config: c.config, Topology: c.Topology, Now: c.Clock.Now(), Claim: c.lookup(key)}
 	in.Attempt, in.Refusal = c.memory.of(key.UID)
-	names := provision.VolumeNames(c.config.Options, key.UID)
+	names := provision.VolumeNames(c.config.Options, refOf(key))
 	if in.Attempt != nil {
 		names = append(names, in.Attempt.Name())
 	}
@@ -161,6 +161,7 @@ func (c *Controller) fetchSource(ctx context.Context, source provision.Source) *
 		return state
 	}
 	state.Content = &content.VolumeSnapshotContent
+	state.Volume = c.snapshotted(content)
 	return state
 }
 

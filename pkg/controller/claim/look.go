@@ -17,6 +17,8 @@ func (c *Controller) read(ctx context.Context, in *provision.ClaimInput, step pr
 		in.Source = c.fetchSource(ctx, s.Source)
 	case provision.ReadAttributes:
 		in.Attributes = c.fetchAttributes(ctx, s.Name)
+	case provision.ReadNamespace:
+		in.Namespace = c.fetchNamespace(ctx, s.Name)
 	default:
 		return false
 	}

@@ -3,6 +3,7 @@
 package claim
 
 import (
+	"errors"
 	"flag"
 
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
@@ -18,6 +19,7 @@ type Options struct{ provision.Options }
 func NewOptions() *Options {
 	return &Options{provision.Options{
 		NamePrefix: "pvc", NameLength: wellknown.FullUID, PreventModeConversion: true,
+		RestoreSize: provision.RefuseSmaller, RestoreTopology: provision.IgnoreSource,
 		Places: topology.Options{Immediate: true}, Topology: true, AttributesClass: true,
 	}}
 }
@@ -40,9 +42,10 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 		"mark volumes of claims that only read, ReadOnlyMany and nothing else, as read-only")
 	fs.BoolVar(&o.PreventModeConversion, "prevent-volume-mode-conversion", o.PreventModeConversion,
 		"refuse restores that turn a file system into a block device or back, unless the snapshot's content allows it")
+	o.addChoices(fs)
 }
 
 // Validate refuses what could not work.
 func (o *Options) Validate() error {
-	return wellknown.CheckNameParts("volume-name", o.NamePrefix, o.NameLength)
+	return errors.Join(wellknown.CheckNameParts("volume-name", o.NamePrefix, o.NameLength), o.checkChoices())
 }

@@ -21,7 +21,9 @@ func TestFlags(t *testing.T) {
 	if d := cmp.Diff(map[string]string{
 		"volume-name-prefix": "pvc", "volume-name-uuid-length": "-1", "default-fstype": "", "extra-create-metadata": "false",
 		"strict-topology": "false", "immediate-topology": "true", "controller-publish-readonly": "false",
-		"prevent-volume-mode-conversion": "true",
+		"prevent-volume-mode-conversion": "true", "restore-size": "refuse", "restore-topology": "ignore", "volume-name-template": "",
+		"create-parameter-labels": "", "create-parameter-annotations": "",
+		"create-parameter-namespace-labels": "", "create-parameter-namespace-annotations": "",
 	}, flags); d != "" {
 		t.Error(d)
 	}
@@ -37,6 +39,16 @@ func TestFlags(t *testing.T) {
 		{[]string{"--volume-name-uuid-length=33"}, false},
 		{[]string{"--volume-name-uuid-length=-2"}, false},
 		{[]string{"--volume-name-prefix="}, false},
+		{[]string{"--volume-name-template={namespace}-{name}-{uid}"}, true},
+		{[]string{"--volume-name-template={name}"}, false},
+		{[]string{"--volume-name-template={uid}", "--volume-name-prefix=x"}, false},
+		{[]string{"--volume-name-template={uid}", "--volume-name-uuid-length=8"}, false},
+		{[]string{"--restore-size=grow", "--restore-topology=prefer-source"}, true},
+		{[]string{"--restore-size=shrink"}, false},
+		{[]string{"--restore-topology=far"}, false},
+		{[]string{"--create-parameter-labels=app.example.com/team, tier,", "--create-parameter-namespace-annotations=owner"}, true},
+		{[]string{"--create-parameter-labels=not a key"}, false},
+		{[]string{"--create-parameter-annotations=a,b,a"}, false},
 	} {
 		options := claim.NewOptions()
 		fs := flag.NewFlagSet("", flag.ContinueOnError)
