@@ -39,14 +39,19 @@ func FeedNodes(index NodeIndex, driverName string, nodes *Informer[*corev1.Node]
 			index.RemoveCSINode(node.Name)
 			return
 		}
-		for _, driver := range node.Spec.Drivers {
-			if driver.Name == driverName {
-				index.SetDriverKeys(node.Name, slices.Clone(driver.TopologyKeys))
-				return
-			}
-		}
-		index.RemoveDriver(node.Name)
+		FeedCSINode(index, driverName, node)
 	})
+}
+
+// FeedCSINode tells an index what a CSINode says of a driver.
+func FeedCSINode(index NodeIndex, driverName string, node *storagev1.CSINode) {
+	for _, driver := range node.Spec.Drivers {
+		if driver.Name == driverName {
+			index.SetDriverKeys(node.Name, slices.Clone(driver.TopologyKeys))
+			return
+		}
+	}
+	index.RemoveDriver(node.Name)
 }
 
 // TrimNode keeps of a Node what the topology needs: its labels.

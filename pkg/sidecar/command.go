@@ -35,8 +35,8 @@ type Command struct {
 // Question is what a Command is asked, and whom it can ask in turn.
 type Question struct {
 	Namespace, Name string
-	// JSON asks for an answer for programs.
-	JSON   bool
+	// Format is text or json.
+	Format string
 	Client kube.Client
 	Clock  clock.WithTicker
 	Driver Driver
@@ -209,7 +209,7 @@ func (p *process) question(ctx context.Context, a *asking) (Question, error) {
 		a.namespace = contextNamespace(o)
 	}
 	q := Question{
-		Namespace: a.namespace, Name: a.objects[0], JSON: a.output == outJSON, Client: client, Clock: clock.RealClock{},
+		Namespace: a.namespace, Name: a.objects[0], Format: a.output, Client: client, Clock: clock.RealClock{},
 		LeaseNamespace: o.Election.Namespace, Options: o, Gates: p.gates, Out: p.stdout,
 	}
 	q.Driver = askDriver(ctx, o)

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// advising is an error that knows what would help.
+type advising interface{ Advice() string }
+
+// adviseClaim says what somebody can do about a claim that does not go on. It reads the input of the
+// decision and decides nothing: where it knows no remedy, the step's own sentence has to do.
+func adviseClaim(in provision.ClaimInput, step provision.ClaimStep) []string {
+	switch s := step.(type) {
+	case provision.Ignore:
+		return adviseIgnored(in)
+	case provision.LeaveToPopulator:
+		return []string{"look at the program that handles sources of this kind: it makes the volume"}
+	case provision.Reject:
+		return adviseRejected(in, s)
+	case provision.Reschedule:
+		return adviseError(s.Err)
+	}
+	return nil
+}
+
+func adviseError(err error) []string {
+	var knows advising
+	if !errors.As(err, &knows) || knows.Advice() == "" || strings.Contains(err.Error(), knows.Advice()) {
+		return nil
+	}
+	return []string{knows.Advice()}
+}
+
+func adviseIgnored(in provision.ClaimInput) []string {
+	c, class := in.Claim, in.Class
+	switch {
+	case c == nil || c.Spec.VolumeName != "":
+		return nil
+	case c.DeletionTimestamp != nil:
+		return []string{"nothing: a claim that is being deleted gets no volume; see below who holds it"}
+	case annotation(c, wellknown.AnnStorageProvisioner) == "" && annotation(c, wellknown.AnnBetaStorageProvisioner) == "":
+		return adviseUnclaimed(c, class)
+	case waitsForConsumer(class) && annotation(c, wellknown.AnnSelectedNode) == "":
+		return []string{
+			"start a pod that uses the claim: the volume is made for the node that the scheduler chooses for it. If there is one, look why it is not scheduled: kubectl describe pod",
+			"or use a class with volumeBindingMode Immediate in a new claim",
+		}
+	default:
+		return []string{fmt.Sprintf("look at the sidecar of the driver that the claim is for, %s, or run this with --driver-name=%[1]s", asked(c))}
+	}
+}
+
+func asked(c *corev1.PersistentVolumeClaim) string {
+	if by := annotation(c, wellknown.AnnStorageProvisioner); by != "" {
+		return by
+	}
+	return annotation(c, wellknown.AnnBetaStorageProvisioner)
+}
+
+// adviseUnclaimed is for a claim that Kubernetes has given to no driver.
+func adviseUnclaimed(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) []string {
+	name := provision.ClassName(c)
+	switch {
+	case c.Spec.VolumeName != "":
+		return nil
+	case name == "":
+		return []string{"the claim has no class: mark a StorageClass as default, or name one in a new claim; or make a PersistentVolume without class that fits"}
+	case class == nil:
+		return []string{fmt.Sprintf("create StorageClass %s, or name another one in a new claim", name)}
+	case waitsForConsumer(class):
+		return []string{"start a pod that uses the claim: its class waits for the first consumer, and nothing is done before there is one"}
+	default:
+		return []string{"wait a moment for kube-controller-manager to give the claim to " + class.Provisioner + "; if that lasts, look at its log"}
+	}
+}
+
+func waitsForConsumer(class *storagev1.StorageClass) bool {
+	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+func adviseRejected(in provision.ClaimInput, s provision.Reject) []string {
+	if advice := adviseError(s.Err); advice != nil {
+		return advice
+	}
+	if in.Class == nil {
+		return []string{fmt.Sprintf("create StorageClass %s, or name another one in a new claim", provision.ClassName(in.Claim))}
+	}
+	if in.Source == nil {
+		return []string{"change what the message names, in the class or in a new claim; the sidecar looks again by itself"}
+	}
+	if snap := in.Source.Snapshot; snap != nil {
+		return adviseRestore(in, s)
+	}
+	if in.Source.SnapshotErr != nil {
+		return []string{"create the VolumeSnapshot, or name another one in a new claim"}
+	}
+	if in.Source.Claim == nil {
+		return []string{"create the source claim, or name another one in a new claim"}
+	}
+	if s.Waiting {
+		return []string{fmt.Sprintf("see why the source is not bound: provisioner explain -n %s %s", in.Source.Claim.Namespace, in.Source.Claim.Name)}
+	}
+	return []string{"make a new claim that fits its source: at least as large, of the same driver and volume mode"}
+}
+
+func adviseRestore(in provision.ClaimInput, s provision.Reject) []string {
+	snap := in.Source.Snapshot
+	if s.Waiting {
+		return []string{fmt.Sprintf("see why the snapshot is not ready: snapshotter explain -n %s %s", snap.Namespace, snap.Name)}
+	}
+	size := in.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if snap.Status != nil && snap.Status.RestoreSize != nil && size.Cmp(*snap.Status.RestoreSize) < 0 {
+		return []string{fmt.Sprintf("make a new claim that asks for %s or more", snap.Status.RestoreSize.String())}
+	}
+	return []string{"correct what the message names, or make a new claim from another snapshot; the sidecar looks again by itself"}
+}
+
+// adviseVolume says what somebody can do about a volume that stays.
+func adviseVolume(in provision.VolumeInput, step provision.VolumeStep) []string {
+	switch s := step.(type) {
+	case provision.WaitDetached:
+		return []string{
+			fmt.Sprintf("see what still uses the volume on node %s, and whether the external-attacher runs: kubectl get volumeattachments", s.Node),
+		}
+	case provision.Reject:
+		return adviseError(s.Err)
+	case provision.Ignore:
+		v := in.Volume
+		switch {
+		case v == nil:
+			return nil
+		case v.DeletionTimestamp != nil && v.Status.Phase == corev1.VolumeBound:
+			return []string{"delete the claim first: as long as it is bound, its volume stays"}
+		case v.Status.Phase == corev1.VolumeFailed:
+			return []string{"see the events of the PersistentVolume; set its reclaim policy, or delete it by hand when its data is not needed"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/csi-tandem/csi-tandem/pkg/capability"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+)
+
+// look is one explanation in the making.
+type look struct {
+	Setting
+	client *reader
+	report *Report
+}
+
+func newLook(s Setting) *look {
+	l := &look{Setting: s, client: &reader{under: s.Client}, report: &Report{}}
+	l.Setting.Client = l.client
+	return l
+}
+
+func (l *look) note(format string, args ...any) {
+	l.report.Notes = append(l.report.Notes, fmt.Sprintf(format, args...))
+}
+
+// nameDriver takes the driver's name from the first place that has it, if nobody has said it.
+func (l *look) nameDriver(found ...Fact) {
+	facts := &l.report.Driver
+	switch {
+	case l.Driver.Asked:
+		*facts = DriverFacts{Name: l.Driver.Name, Version: l.Driver.Version, Capabilities: l.Driver.Capabilities.String(), Source: "the driver said so itself"}
+		return
+	case l.Driver.Name != "":
+		facts.Name, facts.Source = l.Driver.Name, "the name is from --driver-name"
+	}
+	for _, f := range found {
+		if facts.Name == "" && f.Value != "" {
+			facts.Name, facts.Source = f.Value, "the name is from "+f.Name
+		}
+	}
+	l.Driver.Name = facts.Name
+	l.Driver.Capabilities = capability.Of([]capability.Plugin{csi.PluginCapability_Service_CONTROLLER_SERVICE}, everyCall()...)
+	if facts.Source == "" {
+		facts.Source = "nothing says which driver this is about; --driver-name does"
+	}
+	l.note("The driver was not asked what it can do (%s): it is taken to be able to do all that is needed.", l.Driver.Why)
+}
+
+// everyCall are all capabilities that there are.
+func everyCall() []capability.Controller {
+	var all []capability.Controller
+	for number := range csi.ControllerServiceCapability_RPC_Type_name {
+		all = append(all, capability.Controller(number))
+	}
+	return all
+}
+
+// fill reads one object into a store. An object that could not be read is not there, and the client
+// remembers why.
+func fill[T kube.Object](ctx context.Context, l *look, store *kube.Store[T], key kube.Key) (T, error) {
+	obj, err := kube.Fetch[T](ctx, l.client, key)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	put(store, obj)
+	return obj, nil
+}
+
+func put[T kube.Object](store *kube.Store[T], obj T) {
+	// A store's indexer fails only when its key function does, which never happens for API objects.
+	_ = store.Indexer().Add(obj)
+}
+
+// page bounds one answer to a list.
+const page = 500
+
+// list calls back with every object of a kind, in pages.
+func list[T kube.Object](ctx context.Context, l *look, namespace string, options metav1.ListOptions, each func(T)) error {
+	options.Limit = page
+	for {
+		answer, err := l.client.List(ctx, kube.ResourceOf[T](), namespace, options)
+		if err != nil {
+			return err
+		}
+		err = meta.EachListItem(answer, func(obj runtime.Object) error {
+			if typed, ok := obj.(T); ok {
+				each(typed)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("reading a list: %w", err)
+		}
+		accessor, err := meta.ListAccessor(answer)
+		if err != nil {
+			return fmt.Errorf("reading a list: %w", err)
+		}
+		if options.Continue = accessor.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// fillAll reads all objects of a kind into a store.
+func fillAll[T kube.Object](ctx context.Context, l *look, store *kube.Store[T], namespace string) error {
+	return list(ctx, l, namespace, metav1.ListOptions{}, func(obj T) { put(store, obj) })
+}
+
+// add puts what a machine came to into the report.
+func (l *look) add(m Machine, steps []any, advice []string) {
+	for i, step := range steps {
+		words := Say(step)
+		if i < len(steps)-1 {
+			m.Before = append(m.Before, words.Does)
+			continue
+		}
+		m.Step, m.Sentence, m.Event, m.Request = typeName(step), words.Does, words.Event, requestOf(step)
+	}
+	m.Advice = append(m.Advice, advice...)
+	m.Doubts = append(m.Doubts, l.client.takeFailed()...)
+	l.report.Machines = append(l.report.Machines, m)
+}
+
+// unasked tells why a machine was not asked.
+func (l *look) unasked(m Machine, why string, advice ...string) {
+	m.Sentence, m.Advice = why, advice
+	m.Doubts = l.client.takeFailed()
+	l.report.Machines = append(l.report.Machines, m)
+}
+
+func typeName(step any) string {
+	name := fmt.Sprintf("%T", step)
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
+// anySteps forgets which machine the steps are from.
+func anySteps[S any](steps []S) []any {
+	all := make([]any, len(steps))
+	for i, s := range steps {
+		all[i] = s
+	}
+	return all
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/binding"
+	"github.com/csi-tandem/csi-tandem/pkg/controller/content"
+	"github.com/csi-tandem/csi-tandem/pkg/controller/source"
+	"github.com/csi-tandem/csi-tandem/pkg/controller/volumesnapshot"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+const (
+	binder      = "snapshotter (binding)"
+	snapshotter = "snapshotter"
+	kindContent = "VolumeSnapshotContent"
+)
+
+// Snapshotter is what the rooms of the snapshotter are told by flags.
+type Snapshotter struct {
+	Content content.Options
+	Binding volumesnapshot.Options
+	// LeaseNamespaces are where the lease of another binder may be.
+	LeaseNamespaces []string
+}
+
+// snapshotLook is what was read about one snapshot.
+type snapshotLook struct {
+	*look
+	rooms     Snapshotter
+	snapshot  *snapv1.VolumeSnapshot
+	content   *kube.Content
+	claim     *corev1.PersistentVolumeClaim
+	snapshots *kube.Store[*snapv1.VolumeSnapshot]
+	contents  *kube.Store[*kube.Content]
+	classes   *kube.Store[*snapv1.VolumeSnapshotClass]
+	claims    *kube.Store[*corev1.PersistentVolumeClaim]
+}
+
+// Snapshot explains what the snapshotter would do about a VolumeSnapshot and its content. The error means
+// that there is nothing to explain.
+func Snapshot(ctx context.Context, s Setting, rooms Snapshotter, namespace, name string) (*Report, error) {
+	key := kube.Key{Namespace: namespace, Name: name}
+	l := &snapshotLook{
+		look: newLook(s), rooms: rooms, snapshots: kube.NewStore(kube.SnapshotIndexes()), contents: kube.NewStore(kube.ContentIndexes()),
+		classes: kube.NewStore[*snapv1.VolumeSnapshotClass](nil), claims: kube.NewStore(kube.ClaimIndexes()),
+	}
+	found, err := fill(ctx, l.look, l.snapshots, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading VolumeSnapshot %s: %w", kube.IndexValue(key), err)
+	}
+	l.snapshot = found
+	l.readAround(ctx)
+	l.describe()
+	l.nameDriver(l.drivers(ctx)...)
+	l.askBinding(ctx)
+	l.askContent(ctx)
+	l.askSource()
+	l.hold(l.snapshot, wellknown.KindVolumeSnapshot)
+	if l.content != nil {
+		l.hold(l.content, kindContent)
+	}
+	if l.claim != nil && kube.HasFinalizer(l.claim, wellknown.FinalizerSourceClaim) {
+		l.hold(l.claim, kindClaim)
+	}
+	l.tell(ctx, l.snapshot, wellknown.KindVolumeSnapshot)
+	if l.content != nil {
+		l.tell(ctx, l.content, kindContent)
+	}
+	return l.report, nil
+}
+
+// readAround reads what the rooms of the snapshotter have in their caches. What is refused is remembered
+// by the reader.
+func (l *snapshotLook) readAround(ctx context.Context) {
+	s := l.snapshot
+	if name := binding.ContentName(s); name != "" {
+		if found, err := fill(ctx, l.look, l.contents, kube.Key{Name: name}); err == nil {
+			l.content = found
+		}
+	}
+	if name := s.Spec.VolumeSnapshotClassName; name != nil {
+		_, _ = fill(ctx, l.look, l.classes, kube.Key{Name: *name})
+	} else {
+		_ = fillAll(ctx, l.look, l.classes, "")
+	}
+	if l.content != nil {
+		if name := l.content.Spec.VolumeSnapshotClassName; name != nil {
+			_, _ = fill(ctx, l.look, l.classes, kube.Key{Name: *name})
+		}
+	}
+	if name := s.Spec.Source.PersistentVolumeClaimName; name != nil {
+		if found, err := fill(ctx, l.look, l.claims, kube.Key{Namespace: s.Namespace, Name: *name}); err == nil {
+			l.claim = found
+		}
+	}
+	if l.claim != nil && kube.HasFinalizer(l.claim, wellknown.FinalizerSourceClaim) {
+		// Whether the claim is let go depends on its other snapshots.
+		_ = fillAll(ctx, l.look, l.snapshots, s.Namespace)
+	}
+	if s.DeletionTimestamp != nil || kube.HasFinalizer(s, wellknown.FinalizerSnapshotAsSource) {
+		_ = fillAll(ctx, l.look, l.claims, s.Namespace)
+	}
+}
+
+// drivers are the places that may tell the driver, the surest first.
+func (l *snapshotLook) drivers(ctx context.Context) []Fact {
+	var found []Fact
+	if l.content != nil {
+		found = append(found, Fact{"the VolumeSnapshotContent", l.content.Spec.Driver})
+	}
+	if name := l.snapshot.Spec.VolumeSnapshotClassName; name != nil {
+		if class, ok := l.classes.Lookup(kube.Key{Name: *name}); ok {
+			found = append(found, Fact{"the VolumeSnapshotClass", class.Driver})
+		}
+	}
+	if l.Driver.Asked || l.Driver.Name != "" || len(found) > 0 || l.claim == nil || l.claim.Spec.VolumeName == "" {
+		return found
+	}
+	if volume, err := kube.Fetch[*corev1.PersistentVolume](ctx, l.client, kube.Key{Name: l.claim.Spec.VolumeName}); err == nil {
+		found = append(found, Fact{"the PersistentVolume of the claim", driverOf(volume)})
+	}
+	return found
+}
+
+// askBinding asks the room that binds.
+func (l *snapshotLook) askBinding(ctx context.Context) {
+	s, options := l.snapshot, l.rooms.Binding
+	m := Machine{Program: binder, Object: Object{Kind: wellknown.KindVolumeSnapshot, Namespace: s.Namespace, Name: s.Name}}
+	stance := volumesnapshot.NewStance(options.Bind, volumesnapshot.StanceDeps{
+		Client: l.client, Clock: l.Clock, Namespaces: l.rooms.LeaseNamespaces,
+	})
+	scope, takesPart := stance.Scope()
+	if !takesPart {
+		l.unasked(m, fmt.Sprintf("Nothing: --bind-snapshots=%s leaves the binding to a snapshot-controller in the cluster.", options.Bind),
+			"look at the log of the snapshot-controller, or run the snapshotter with --bind-snapshots=own")
+		return
+	}
+	if options.Bind == volumesnapshot.Auto {
+		if why := stance.FetchRival(ctx); why != "" {
+			m.Object.State = append(m.Object.State, Fact{"binding", "left to others: " + why + ". What follows is what would be done without them"})
+		}
+		l.client.takeFailed() // a lease that may not be read is no sign, for the sidecar either
+	}
+	room := volumesnapshot.New(options, volumesnapshot.Deps{
+		Client: l.client, Clock: l.Clock, DriverName: l.Driver.Name, Stance: stance,
+		Snapshots: l.snapshots, Contents: l.contents, Classes: l.classes, Claims: l.claims,
+		RetryStart: l.RetryStart, RetryMax: l.RetryMax,
+	})
+	in, steps, err := room.Look(ctx, reconcile.Key{Namespace: s.Namespace, Name: s.Name}, scope)
+	if err != nil {
+		m.Doubts = append(m.Doubts, err.Error())
+	}
+	if len(steps) == 0 {
+		l.unasked(m, "Nothing: the VolumeSnapshot is gone by now.")
+		return
+	}
+	l.add(m, anySteps(steps), adviseSnapshot(in, steps[len(steps)-1]))
+}
+
+// askContent asks the room beside the driver.
+func (l *snapshotLook) askContent(ctx context.Context) {
+	c := l.content
+	if c == nil {
+		return
+	}
+	m := Machine{Program: snapshotter, Object: Object{Kind: kindContent, Name: c.Name, State: contentFacts(c)}}
+	room := content.New(l.rooms.Content, content.Deps{
+		Client: l.client, DriverName: l.Driver.Name, Capabilities: l.Driver.Capabilities, Clock: l.Clock,
+		Contents: l.contents, Classes: l.classes, Snapshots: l.snapshots, RetryStart: l.RetryStart, RetryMax: l.RetryMax,
+	})
+	in, steps, err := room.Look(ctx, reconcile.Key{Name: c.Name})
+	if err != nil {
+		m.Doubts = append(m.Doubts, err.Error())
+	}
+	if len(steps) == 0 {
+		l.unasked(m, "Nothing: the content is gone by now.")
+		return
+	}
+	l.add(m, anySteps(steps), adviseContent(in, steps[len(steps)-1]))
+	if _, marked := c.Annotations[wellknown.AnnBeingCreated]; marked {
+		l.note("%s %s carries the being-created mark: a create may be open in the running sidecar, and is repeated until the driver has said what became of it.", kindContent, c.Name)
+	}
+}
+
+// askSource asks the provisioner's room of sources about a snapshot that claims are restored from.
+func (l *snapshotLook) askSource() {
+	s := l.snapshot
+	if !kube.HasFinalizer(s, wellknown.FinalizerSnapshotAsSource) {
+		return
+	}
+	m := Machine{Program: provisioner, Object: Object{Kind: wellknown.KindVolumeSnapshot, Namespace: s.Namespace, Name: s.Name,
+		State: []Fact{{"as", "the source of restores"}}}}
+	room := source.New(*source.NewOptions(), source.Deps{
+		Client: l.client, Clock: l.Clock, Claims: l.claims, Snapshots: l.snapshots,
+		IsInUse: func(provision.Source) bool { return false },
+	})
+	_, step := room.LookSnapshot(reconcile.Key{Namespace: s.Namespace, Name: s.Name})
+	l.add(m, []any{step}, nil)
+	l.note("Restores that a running provisioner is making for claims that are gone by now are not visible here; they hold the finalizer too.")
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/controller/volume"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// explainVolume asks the room of volumes about the volume of the claim.
+func (l *claimLook) explainVolume(ctx context.Context, name string) {
+	m := Machine{Program: provisioner, Object: Object{Kind: kindVolume, Name: name}}
+	if l.volume == nil {
+		l.unasked(m, "Not known: the PersistentVolume of the claim could not be read.")
+		return
+	}
+	m.Object.State = volumeFacts(l.volume)
+	if class := provision.VolumeClass(l.volume); class != "" {
+		_, _ = fill(ctx, l.look, l.classes, kube.Key{Name: class}) // needed only without a record of secrets
+	}
+	deps := volume.Deps{
+		Client: l.client, DriverName: l.Driver.Name, Capabilities: l.Driver.Capabilities, Clock: l.Clock,
+		Volumes: l.volumes, Classes: l.classes, RetryStart: l.RetryStart, RetryMax: l.RetryMax,
+		Attachments: kube.NewStore(kube.AttachmentIndexes()),
+	}
+	if l.volume.Status.Phase == corev1.VolumeReleased {
+		// Attachments cannot be searched by volume; they matter only for a deletion.
+		_ = list(ctx, l.look, "", metav1.ListOptions{}, func(a *storagev1.VolumeAttachment) { put(deps.Attachments, a) })
+	}
+	in, step, err := volume.New(deps).Look(ctx, reconcile.Key{Name: name})
+	if err != nil {
+		m.Doubts = append(m.Doubts, err.Error())
+	}
+	l.add(m, []any{step}, adviseVolume(in, step))
+	if wait, ok := step.(provision.WaitDetached); ok {
+		l.report.Machines[len(l.report.Machines)-1].Event = provision.StillAttached(name, wait.Node)
+	}
+}
+
+func volumeFacts(v *corev1.PersistentVolume) []Fact {
+	phase := string(v.Status.Phase)
+	if v.DeletionTimestamp != nil {
+		phase += ", being deleted"
+	}
+	facts := []Fact{{"phase", phase}, {"reclaim policy", string(v.Spec.PersistentVolumeReclaimPolicy)}}
+	if v.Spec.CSI != nil {
+		facts = append(facts, Fact{"volume", fmt.Sprintf("%s of driver %s", v.Spec.CSI.VolumeHandle, v.Spec.CSI.Driver)})
+	}
+	if by := v.Annotations[wellknown.AnnProvisionedBy]; by != "" {
+		facts = append(facts, Fact{"made by", by})
+	}
+	return facts
+}
