@@ -54,7 +54,7 @@ func start(h *kit.Harness, edits ...func(*claim.Options, *claim.Deps)) *claim.Co
 		edit(options, &deps)
 	}
 	c := claim.New(*options, deps)
-	h.Add(kit.Room{Name: "claim", Reconcile: c.Reconcile, Keys: kit.Feeds(kit.On(c.KeysOfClaim), kit.On(c.KeysOfClass), kit.On(c.KeysOfSnapshot))})
+	h.Add(kit.Room{Name: "claim", Reconcile: c.Reconcile, Keys: kit.Feeds(kit.On(c.KeysOfClaim), kit.On(c.KeysOfClass), kit.On(c.KeysOfSnapshot), kit.On(c.KeysOfGrant))})
 	return c
 }
 

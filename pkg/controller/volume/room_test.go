@@ -46,9 +46,11 @@ func world(t *testing.T, v *corev1.PersistentVolume) *kit.Harness {
 	return h
 }
 
-func start(h *kit.Harness) {
+func start(h *kit.Harness) { startAs(h, kit.DriverName) }
+
+func startAs(h *kit.Harness, driver string) {
 	c := volume.New(volume.Deps{
-		Client: h.API, Driver: h.Driver, DriverName: kit.DriverName, Capabilities: h.Driver.Capabilities,
+		Client: h.API, Driver: h.Driver, DriverName: driver, Capabilities: h.Driver.Capabilities,
 		Recorder: h.Recorder, Clock: h.Clock,
 		Volumes: h.Stores.Volumes, Classes: h.Stores.StorageClasses, Attachments: h.Stores.Attachments,
 		RetryStart: h.RetryStart, RetryMax: h.RetryMax,
