@@ -97,7 +97,8 @@ func (l *claimLook) readAround(ctx context.Context) {
 			}
 		}
 	}
-	for _, name := range provision.VolumeNames(l.rooms.Claim.Options, l.claim.UID) {
+	ref := &corev1.ObjectReference{Namespace: l.claim.Namespace, Name: l.claim.Name, UID: l.claim.UID}
+	for _, name := range provision.VolumeNames(l.rooms.Claim.Options, ref) {
 		_, _ = fill(ctx, l.look, l.volumes, kube.Key{Name: name}) // the reader remembers what was refused
 	}
 	if name := l.claim.Spec.VolumeName; name != "" {

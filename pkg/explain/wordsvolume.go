@@ -30,6 +30,7 @@ func claimRows() []row {
 			return does("Puts its finalizer on the source, %s, so that the data stays while the driver copies it.", sourceName(s.Source))
 		}),
 		about(func(s provision.ReadAttributes) Words { return does("Reads VolumeAttributesClass %s.", s.Name) }),
+		about(func(s provision.ReadNamespace) Words { return does("Reads Namespace %s, whose labels and annotations the driver is to know.", s.Name) }),
 		about(func(s provision.Create) Words {
 			return does("Asks the driver for volume %s: nothing is in the way.", attemptName(s.Attempt))
 		}),
