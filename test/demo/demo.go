@@ -145,6 +145,10 @@ func (d *demo) cast(ctx context.Context) (*stage.Cast, []*stage.Process, error) 
 	}
 	var victims []*stage.Process
 	for _, program := range []stage.Program{stage.Provisioner, stage.Snapshotter} {
+		if program == stage.Snapshotter && !cast.Info.Can("CREATE_DELETE_SNAPSHOT") {
+			fmt.Fprintf(d.out, "the snapshotter is not started: the driver %s makes no snapshots\n", cast.Info.Name)
+			continue
+		}
 		p, err := cast.StartSidecar(program)
 		if err != nil {
 			return nil, nil, err

@@ -79,6 +79,8 @@ func failed(err error) int {
 
 // runAndKeep plays, says how to go on, and stays until it is told to end.
 func (d *demo) runAndKeep(ctx context.Context) int {
+	// What is started here must not inherit the pipe, or it would stay open as long as that runs.
+	syscall.CloseOnExec(codePipe)
 	code := os.NewFile(codePipe, "code")
 	began := time.Now()
 	verdict, err := d.play(ctx)

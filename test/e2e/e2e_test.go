@@ -25,6 +25,9 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/story"
 )
 
+// alpha is what the API server does not do by default, and one of the sidecars can.
+var alpha = map[controlplane.Part][]string{controlplane.APIServer: {"--feature-gates=CrossNamespaceVolumeDataSource=true"}}
+
 const zoneKey = "e2e.example/zone"
 
 // shared is one control plane for all tests.
@@ -87,7 +90,7 @@ func theStage(t *testing.T) *stage.Stage {
 	shared.Do(func() {
 		// Not the context of the test that happens to be the first.
 		shared.stage, shared.err = stage.Open(context.WithoutCancel(t.Context()), stage.Options{
-			Out: os.Stderr, Nodes: nodes(), AuditLog: true,
+			Out: os.Stderr, Nodes: nodes(), AuditLog: true, Args: alpha,
 		})
 	})
 	if shared.err != nil {

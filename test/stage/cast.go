@@ -34,7 +34,8 @@ type Roles struct {
 	// Topology has the segment of each node on which the example driver is. Without one it is on every node of the stage
 	// and has no topology.
 	Topology map[string]map[string]string
-	// Socket is that of another driver, which runs already; then all of the above is left empty.
+	// Socket is that of another driver, which runs already; then all of the above is left empty. It is taken to be on
+	// every node that has no taint.
 	Socket string
 }
 
@@ -143,6 +144,8 @@ func (c *Cast) register(ctx context.Context, roles Roles) error {
 	for _, node := range c.stage.nodes {
 		entry := storagev1.CSINodeDriver{Name: c.Info.Name, NodeID: node.Name}
 		switch {
+		case roles.Socket != "" && len(node.Taints) > 0:
+			continue
 		case roles.Socket != "":
 			// One process serves every node here, and says the same of each.
 			entry.NodeID = c.Info.NodeID

@@ -39,6 +39,8 @@ type Options struct {
 	Nodes []controlplane.Node
 	// AuditLog makes the API server write down who asked for what.
 	AuditLog bool
+	// Args are more flags of parts of the control plane.
+	Args map[controlplane.Part][]string
 }
 
 // Stage is a control plane that is ready for casts.
@@ -88,7 +90,7 @@ func (s *Stage) open(ctx context.Context, options Options) error {
 	})
 	both.Go(func() (err error) {
 		s.Cluster, err = controlplane.Start(inner, controlplane.Options{
-			Dir: s.path("controlplane"), AuditLog: options.AuditLog, Out: s.out,
+			Dir: s.path("controlplane"), AuditLog: options.AuditLog, Args: options.Args, Out: s.out,
 		})
 		return err
 	})
