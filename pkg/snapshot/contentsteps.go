@@ -77,6 +77,8 @@ type Attempt struct {
 	Fresh bool
 	// Leaving says that the machine has seen the deletion.
 	Leaving bool
+	// LeavingSince is when it saw it first.
+	LeavingSince time.Time
 	// Unsure counts the answers in a row, since the deletion, that leave the outcome open without any hint
 	// that the call is still running.
 	Unsure int

@@ -17,6 +17,8 @@ const (
 	unsureTries = 3
 	// secretPatience is how long a deletion waits for a secret that does not exist.
 	secretPatience = 2 * time.Minute
+	// classPatience is how long one waits for a class that does not exist, or cannot be used.
+	classPatience = 2 * time.Minute
 )
 
 type permission int

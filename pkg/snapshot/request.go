@@ -20,6 +20,10 @@ import (
 func buildCreate(in ContentInput) (Create, error) {
 	c := in.Content
 	parameters, recorded, err := parametersOf(in)
+	if err != nil && isClassGivenUp(in) {
+		// The name alone tells the driver which snapshot is meant. What is made is deleted next.
+		parameters, recorded, err = map[string]string{}, true, nil
+	}
 	if err != nil {
 		return Create{}, err
 	}
@@ -41,6 +45,13 @@ func buildCreate(in ContentInput) (Create, error) {
 		SourceVolumeId: *c.Spec.Source.VolumeHandle, Name: nameAtDriver(in), Parameters: parameters,
 	}
 	return create, nil
+}
+
+// isClassGivenUp tells that a content which is leaving has waited long enough for the class that an open
+// create was made with. The class may be gone for good, and then nobody could ever settle that create.
+func isClassGivenUp(in ContentInput) bool {
+	since := in.Attempt.LeavingSince
+	return in.Content.DeletionTimestamp != nil && !since.IsZero() && in.Now.Sub(since) >= classPatience
 }
 
 // nameAtDriver depends on the snapshot's UID alone, so it survives even a content that is made anew.

@@ -103,7 +103,7 @@ func (c *Controller) attemptOf(content *kube.Content) snapshot.Attempt {
 	switch {
 	case content.DeletionTimestamp != nil && !attempt.Leaving:
 		// What waited for the next try of a living snapshot need not wait any more.
-		attempt.Leaving, attempt.NotBefore = true, time.Time{}
+		attempt.Leaving, attempt.LeavingSince, attempt.NotBefore = true, c.Clock.Now(), time.Time{}
 	case content.DeletionTimestamp == nil && content.Status != nil && content.Status.ReadyToUse != nil && *content.Status.ReadyToUse:
 		delete(c.attempts, content.UID) // nothing is left to remember of a ready one
 		return attempt
