@@ -37,9 +37,7 @@ var unused = map[stage.Program]map[verb]string{
 		"storage.k8s.io csistoragecapacities delete": "with --enable-capacity",
 		"core pods get":        "the owner of capacity objects, with --enable-capacity",
 		"apps replicasets get": "the owner of capacity objects, with --enable-capacity",
-		"gateway.networking.k8s.io referencegrants get":   "with the gate CrossNamespaceVolumeDataSource",
-		"gateway.networking.k8s.io referencegrants list":  "with the gate CrossNamespaceVolumeDataSource",
-		"gateway.networking.k8s.io referencegrants watch": "with the gate CrossNamespaceVolumeDataSource",
+		"gateway.networking.k8s.io referencegrants get": "read by those who look at one grant",
 	},
 	stage.Snapshotter: {},
 }
