@@ -57,11 +57,14 @@ func (l *look) nameDriver(found ...Fact) {
 	l.note("The driver was not asked what it can do (%s): it is taken to be able to do all that is needed.", l.Driver.Why)
 }
 
-// everyCall are all capabilities that there are.
+// everyCall are all capabilities to make calls. One that only gives an access mode another name is left out.
 func everyCall() []capability.Controller {
 	var all []capability.Controller
 	for number := range csi.ControllerServiceCapability_RPC_Type_name {
-		all = append(all, capability.Controller(number))
+		c := capability.Controller(number)
+		if c != csi.ControllerServiceCapability_RPC_UNKNOWN && c != csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER {
+			all = append(all, c)
+		}
 	}
 	return all
 }

@@ -11,7 +11,7 @@ import (
 // snapshotRows are the steps of VolumeSnapshots, and those that contents have as well.
 func snapshotRows() []row {
 	return append([]row{
-		about(func(s snapshot.Ignore) Words { return does("Nothing is to be done: %s.", s.Why) }),
+		about(func(s snapshot.Ignore) Words { return does("Does nothing for now: %s.", s.Why) }),
 		about(func(s snapshot.Wait) Words { return does("Waits %s: %s.", span(s.After), s.Why) }),
 		about(func(s snapshot.Tell) Words { return told("Says so in an event and does nothing: ", s.Message) }),
 		about(func(s snapshot.Reject) Words {

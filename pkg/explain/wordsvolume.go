@@ -13,7 +13,7 @@ import (
 // claimRows are the steps of claims, and those that several machines of the provisioner have.
 func claimRows() []row {
 	return []row{
-		about(func(s provision.Ignore) Words { return does("Nothing is to be done: %s.", s.Why) }),
+		about(func(s provision.Ignore) Words { return does("Does nothing for now: %s.", s.Why) }),
 		about(func(s provision.Wait) Words { return does("Waits %s: %s.", span(s.After), s.Why) }),
 		about(rejected),
 		about(func(s provision.AlreadyProvisioned) Words {
@@ -30,7 +30,9 @@ func claimRows() []row {
 			return does("Puts its finalizer on the source, %s, so that the data stays while the driver copies it.", sourceName(s.Source))
 		}),
 		about(func(s provision.ReadAttributes) Words { return does("Reads VolumeAttributesClass %s.", s.Name) }),
-		about(func(s provision.ReadNamespace) Words { return does("Reads Namespace %s, whose labels and annotations the driver is to know.", s.Name) }),
+		about(func(s provision.ReadNamespace) Words {
+			return does("Reads Namespace %s, whose labels and annotations the driver is to know.", s.Name)
+		}),
 		about(func(s provision.Create) Words {
 			return does("Asks the driver for volume %s: nothing is in the way.", attemptName(s.Attempt))
 		}),
