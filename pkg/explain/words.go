@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
 )
 
 // Words are what is said about a step.
@@ -71,4 +73,12 @@ func text(err error) string {
 		return "no reason is known"
 	}
 	return err.Error()
+}
+
+// said is an error as the event tells it, with what would help.
+func said(err error) string {
+	if err == nil {
+		return text(err)
+	}
+	return provision.Sentence(err)
 }

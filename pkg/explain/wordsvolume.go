@@ -43,7 +43,7 @@ func claimRows() []row {
 			return does("The driver has made volume %s: its PersistentVolume is written.", attemptName(s.Attempt))
 		}),
 		about(func(s provision.Reschedule) Words {
-			return Words{Does: "Gives the claim back to the scheduler, which should choose another node: " + text(s.Err), Event: text(s.Err)}
+			return Words{Does: "Gives the claim back to the scheduler, which should choose another node: " + text(s.Err), Event: said(s.Err)}
 		}),
 	}
 }
@@ -54,7 +54,7 @@ func rejected(s provision.Reject) Words {
 		w.Does = "Waits, and goes on by itself: " + text(s.Err)
 	}
 	if !s.Silent {
-		w.Event = text(s.Err)
+		w.Event = said(s.Err)
 	}
 	return w
 }

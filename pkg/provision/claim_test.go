@@ -28,9 +28,11 @@ func runClaims(t *testing.T, rows []claimRow) {
 	t.Helper()
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			if got := show(NextClaimStep(plain(row.edits...))); got != row.want {
+			step := NextClaimStep(plain(row.edits...))
+			if got := show(step); got != row.want {
 				t.Errorf("got\n%s, want\n%s", got, row.want)
 			}
+			expectAdvice(t, step)
 		})
 	}
 }

@@ -21,32 +21,34 @@ func checkClone(in ClaimInput, wanted *Source) (*csi.VolumeContentSource, error)
 		if err == nil {
 			err = errors.New("not found")
 		}
-		return nil, fmt.Errorf("error getting PVC %s (namespace %q) from api server: %w", name, wanted.Namespace, err)
+		return nil, advise(fmt.Errorf("error getting PVC %s (namespace %q) from api server: %w", name, wanted.Namespace, err),
+			"make that claim, or %shas another source", newClaim)
 	case source.Status.Phase != corev1.ClaimBound:
 		err := fmt.Errorf("the PVC DataSource %s must have a status of Bound.  Got %s", name, source.Status.Phase)
 		if source.Status.Phase == corev1.ClaimPending {
-			err = pending{err}
+			return nil, advise(pending{err}, "the claim goes on by itself when its source is bound")
 		}
-		return nil, err
+		return nil, advise(err, "the volume of a lost claim cannot be read: %shas another source", newClaim)
 	case isLeaving(source, wellknown.FinalizerCloneSource, in.Claim):
-		return nil, fmt.Errorf("the PVC DataSource %s is currently being deleted", name)
+		return nil, advise(fmt.Errorf("the PVC DataSource %s is currently being deleted", name), newClaim+"has another source")
 	case source.Spec.StorageClassName == nil:
-		return nil, fmt.Errorf("the source PVC (%s) storageclass cannot be empty", name)
+		return nil, advise(fmt.Errorf("the source PVC (%s) storageclass cannot be empty", name), newClaim+"has a source with spec.storageClassName")
 	case in.Claim.Spec.StorageClassName == nil:
-		return nil, fmt.Errorf("the requested PVC (%s) storageclass cannot be empty", in.Claim.Name)
+		return nil, advise(fmt.Errorf("the requested PVC (%s) storageclass cannot be empty", in.Claim.Name), newClaim+"names its class in spec.storageClassName")
 	}
 	size, _ := requested(in.Claim)
 	if least, _ := requested(source); size < least {
-		return nil, fmt.Errorf("error, new PVC request must be greater than or equal in size to the specified PVC data source, requested %d but source is %d", size, least)
+		return nil, advise(fmt.Errorf("error, new PVC request must be greater than or equal in size to the specified PVC data source, requested %d but source is %d", size, least),
+			newClaim+"asks for %d bytes or more", least)
 	}
 	if source.Spec.VolumeName == "" {
-		return nil, fmt.Errorf("volume name is empty in source PVC %s", name)
+		return nil, advise(fmt.Errorf("volume name is empty in source PVC %s", name), "the claim goes on by itself when its source has a volume")
 	}
 	if why := unfit(in, source); why != nil {
-		return nil, fmt.Errorf("claim in dataSource not bound or invalid: %w", why)
+		return nil, advise(fmt.Errorf("claim in dataSource not bound or invalid: %w", why), "the source has to be bound to a volume of driver %q: correct that, or %shas another source", in.Driver, newClaim)
 	}
 	if from, to := modeOf(source), modeOf(in.Claim); from != to {
-		return nil, fmt.Errorf("the source PVC and destination PVCs must have the same volume mode for cloning.  Source is %s, but new PVC requested %s", from, to)
+		return nil, advise(fmt.Errorf("the source PVC and destination PVCs must have the same volume mode for cloning.  Source is %s, but new PVC requested %s", from, to), newClaim+"has volumeMode %s", from)
 	}
 	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
 		Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: in.Source.Volume.Spec.CSI.VolumeHandle},

@@ -39,18 +39,19 @@ func checkNamespace(in ClaimInput, source *Source, group string) error {
 	case source == nil:
 		return nil
 	case !in.CrossNamespace && in.Claim.Spec.DataSource == nil && valueOf(ref.Namespace) != "":
-		return errors.New("dataSourceRef namespace specified but the CrossNamespaceVolumeDataSource feature is disabled")
+		return advise(errors.New("dataSourceRef namespace specified but the CrossNamespaceVolumeDataSource feature is disabled"),
+			"start the provisioner with --feature-gates=CrossNamespaceVolumeDataSource=true, or %shas its source in namespace %s", newClaim, in.Claim.Namespace)
 	case source.Namespace == in.Claim.Namespace || isGranted(in.Grants.All, in.Claim.Namespace, source, group):
 		return nil
 	}
 	err := fmt.Errorf("accessing %s/%s of %s dataSource from %s/%s isn't allowed", source.Namespace, source.Name, source.Kind, in.Claim.Namespace, in.Claim.Name)
-	if in.Grants.Unknown != nil {
-		err = fmt.Errorf("%w: ReferenceGrants cannot be read: %w", err, in.Grants.Unknown)
+	switch {
+	case in.Grants.Coming:
+		return pending{fmt.Errorf("%w: ReferenceGrants cannot be read: %w", err, in.Grants.Unknown)}
+	case in.Grants.Unknown != nil:
+		return fmt.Errorf("%w: ReferenceGrants cannot be read: %w", err, in.Grants.Unknown)
 	}
-	if in.Grants.Coming {
-		err = pending{err}
-	}
-	return err
+	return advise(err, "a ReferenceGrant in namespace %s has to let PersistentVolumeClaims of namespace %s refer to %s %s", source.Namespace, in.Claim.Namespace, source.Kind, source.Name)
 }
 
 // isGranted asks for one grant that names both sides: what one grant allows somebody and another allows of

@@ -3,6 +3,8 @@
 package provision
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -35,4 +37,13 @@ func restoreSize(source *SourceState) int64 {
 func mayGrow(in ClaimInput, size int64) bool {
 	limit, limited := in.Claim.Spec.Resources.Limits[corev1.ResourceStorage]
 	return in.RestoreSize == GrowSmaller && (!limited || limit.Value() >= size)
+}
+
+// enlarge is what helps a claim that asks for less than its snapshot needs.
+func enlarge(in ClaimInput, least int64) string {
+	help := fmt.Sprintf("%sasks for %d bytes or more", newClaim, least)
+	if in.RestoreSize == GrowSmaller {
+		return help + ", with a limit that allows it"
+	}
+	return help + ", or start the provisioner with --restore-size=grow"
 }

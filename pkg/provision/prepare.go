@@ -26,7 +26,7 @@ func prepare(in ClaimInput) ClaimStep {
 		return Reject{Err: err}
 	}
 	if in.Claim.Spec.Selector != nil {
-		return Reject{Err: errors.New("claim Selector is not supported")}
+		return Reject{Err: advise(errors.New("claim Selector is not supported"), newClaim+"has no spec.selector, or make a PersistentVolume by hand that it selects")}
 	}
 	basics, err := basicsOf(in)
 	if err != nil {
@@ -103,6 +103,13 @@ func placeDelay(err error) time.Duration {
 
 // checkCapabilities refuses what the driver cannot do, before anything is touched.
 func checkCapabilities(in ClaimInput, source *Source) error {
+	if err := missingCapability(in, source); err != nil {
+		return blameDriver(in.Config, err)
+	}
+	return nil
+}
+
+func missingCapability(in ClaimInput, source *Source) error {
 	if err := checkController(in.Config); err != nil {
 		return err
 	}

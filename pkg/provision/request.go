@@ -34,10 +34,12 @@ func basicsOf(in ClaimInput) (basics, error) {
 	b.name = in.volumeName(in.Claim.Namespace, in.Claim.Name, in.Claim.UID)
 	var err error
 	if b.fsType, err = params.FSType(in.Class.Parameters, in.DefaultFSType); err != nil {
-		return b, err
+		return b, blameClass(in, err)
 	}
-	b.capabilities, err = capabilitiesOf(in, b.fsType)
-	return b, err
+	if b.capabilities, err = capabilitiesOf(in, b.fsType); err != nil {
+		return b, advise(err, newClaim+"has accessModes of ReadWriteOnce, ReadWriteOncePod, ReadOnlyMany or ReadWriteMany")
+	}
+	return b, nil
 }
 
 // buildRequest makes the attempt that is sent for a claim whose basics and source are in order.
@@ -48,11 +50,11 @@ func buildRequest(in ClaimInput, basics basics) (*Attempt, error) {
 	}
 	secrets, err := resolveSecrets(in, basics.name)
 	if err != nil {
-		return nil, err
+		return nil, blameSecrets(in, err)
 	}
 	parameters, err := params.DriverParameters(in.Class.Parameters, params.VolumeKeys())
 	if err != nil {
-		return nil, fmt.Errorf("failed to strip CSI Parameters of prefixed keys: %w", err)
+		return nil, blameClass(in, fmt.Errorf("failed to strip CSI Parameters of prefixed keys: %w", err))
 	}
 	if in.ExtraCreateMetadata {
 		parameters[wellknown.ParamPVCName] = in.Claim.Name
@@ -123,9 +125,9 @@ func addAttributes(in ClaimInput, attempt *Attempt) error {
 	class := in.Attributes.Class
 	switch {
 	case in.Attributes.Err != nil:
-		return in.Attributes.Err
+		return blameAttributes(in, in.Attributes.Err)
 	case class.DriverName != in.Driver:
-		return fmt.Errorf("VAC %s referenced in PVC is for driver %s which does not match driver name %s", class.Name, class.DriverName, in.Driver)
+		return blameAttributes(in, fmt.Errorf("VAC %s referenced in PVC is for driver %s which does not match driver name %s", class.Name, class.DriverName, in.Driver))
 	}
 	attempt.Request.MutableParameters = class.Parameters
 	attempt.Volume.Spec.VolumeAttributesClassName = &class.Name

@@ -18,16 +18,17 @@ import (
 func checkSnapshot(in ClaimInput, name string) (*csi.VolumeContentSource, error) {
 	state := in.Source
 	if state.SnapshotErr != nil {
-		return nil, fmt.Errorf("error getting snapshot %s from api server: %w", name, state.SnapshotErr)
+		return nil, advise(fmt.Errorf("error getting snapshot %s from api server: %w", name, state.SnapshotErr),
+			"see that VolumeSnapshot %s exists in the namespace that the claim says and may be read; the claim goes on by itself then", name)
 	}
 	snapshot := state.Snapshot
 	switch {
 	case snapshot == nil:
 		return nil, fmt.Errorf("error getting snapshot %s from api server: not read", name)
 	case isLeaving(snapshot, wellknown.FinalizerSnapshotAsSource, in.Claim):
-		return nil, fmt.Errorf("snapshot %s is being deleted", name)
+		return nil, advise(fmt.Errorf("snapshot %s is being deleted", name), newClaim+"is restored from another snapshot")
 	case snapshot.Status == nil || snapshot.Status.BoundVolumeSnapshotContentName == nil:
-		return nil, pending{fmt.Errorf("snapshot %s not bound", name)}
+		return nil, advise(pending{fmt.Errorf("snapshot %s not bound", name)}, onceReady, name)
 	}
 	bound := *snapshot.Status.BoundVolumeSnapshotContentName
 	content := state.Content
@@ -36,7 +37,7 @@ func checkSnapshot(in ClaimInput, name string) (*csi.VolumeContentSource, error)
 		if state.ContentErr != nil {
 			err = fmt.Errorf("%w: %w", err, state.ContentErr)
 		}
-		return nil, err
+		return nil, advise(err, "see that VolumeSnapshotContent %s exists and may be read; without it the snapshot holds no data", bound)
 	}
 	handle, err := readHandle(in, snapshot, content)
 	if err != nil {
@@ -53,17 +54,22 @@ func checkSnapshot(in ClaimInput, name string) (*csi.VolumeContentSource, error)
 	}}, nil
 }
 
+// onceReady is what there is to say about a snapshot that is on its way.
+const onceReady = "the claim goes on by itself when VolumeSnapshot %s is ready"
+
 func readHandle(in ClaimInput, snapshot *snapv1.VolumeSnapshot, content *snapv1.VolumeSnapshotContent) (string, error) {
 	ref := content.Spec.VolumeSnapshotRef
 	switch {
 	case ref.UID != snapshot.UID || ref.Namespace != snapshot.Namespace || ref.Name != snapshot.Name:
-		return "", fmt.Errorf("snapshotcontent %s for snapshot %s is bound to a different snapshot", content.Name, snapshot.Name)
+		return "", advise(fmt.Errorf("snapshotcontent %s for snapshot %s is bound to a different snapshot", content.Name, snapshot.Name),
+			"its volumeSnapshotRef is %s/%s with UID %q, and that of the snapshot is %q; take another snapshot, or correct volumeSnapshotRef", ref.Namespace, ref.Name, ref.UID, snapshot.UID)
 	case content.Spec.Driver != in.Driver:
-		return "", fmt.Errorf("snapshotcontent %s for snapshot %s is not handled by CSI driver of StorageClass %s", content.Name, snapshot.Name, in.Class.Name)
+		return "", advise(fmt.Errorf("snapshotcontent %s for snapshot %s is not handled by CSI driver of StorageClass %s", content.Name, snapshot.Name, in.Class.Name),
+			"it is of driver %q and the class is of %q: %snames a class of the snapshot's driver", content.Spec.Driver, in.Driver, newClaim)
 	case snapshot.Status.ReadyToUse == nil || !*snapshot.Status.ReadyToUse:
-		return "", pending{fmt.Errorf("snapshot %s is not Ready", snapshot.Name)}
+		return "", advise(pending{fmt.Errorf("snapshot %s is not Ready", snapshot.Name)}, onceReady, snapshot.Name)
 	case content.Status == nil || content.Status.SnapshotHandle == nil:
-		return "", pending{fmt.Errorf("snapshot handle %s is not available", snapshot.Name)}
+		return "", advise(pending{fmt.Errorf("snapshot handle %s is not available", snapshot.Name)}, onceReady, snapshot.Name)
 	}
 	return *content.Status.SnapshotHandle, nil
 }
@@ -78,10 +84,11 @@ func checkRestoreSize(in ClaimInput, snapshot *snapv1.VolumeSnapshot) error {
 		return nil
 	}
 	if !ok {
-		return fmt.Errorf("error getting capacity for PVC %s when creating snapshot %s", in.Claim.Name, snapshot.Name)
+		return advise(fmt.Errorf("error getting capacity for PVC %s when creating snapshot %s", in.Claim.Name, snapshot.Name),
+			newClaim+"asks for %d bytes or more in spec.resources.requests.storage", least)
 	}
 	if size < least {
-		return fmt.Errorf("requested volume size %d is less than the size %d for the source snapshot %s", size, least, snapshot.Name)
+		return advise(fmt.Errorf("requested volume size %d is less than the size %d for the source snapshot %s", size, least, snapshot.Name), "%s", enlarge(in, least))
 	}
 	return nil
 }
@@ -106,7 +113,7 @@ func checkMode(in ClaimInput, content *snapv1.VolumeSnapshotContent) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("requested volume %s/%s modifies the mode of the source volume but does not have permission to do so. %s", in.Claim.Namespace, in.Claim.Name, why)
+	return blameMode(in, content.Name, fmt.Errorf("requested volume %s/%s modifies the mode of the source volume but does not have permission to do so. %s", in.Claim.Namespace, in.Claim.Name, why))
 }
 
 func hasFinalizer(finalizers []string, name string) bool { return slices.Contains(finalizers, name) }

@@ -65,9 +65,10 @@ func checkReference(claim *corev1.PersistentVolumeClaim, source *Source, group s
 	case source == nil:
 		return nil
 	case source.Name == "":
-		return fmt.Errorf("the PVC source not found for PVC %s", claim.Name)
+		return advise(fmt.Errorf("the PVC source not found for PVC %s", claim.Name), newClaim+"gives its dataSource a name")
 	case source.Kind == wellknown.KindVolumeSnapshot && group != wellknown.SnapshotGroup:
-		return fmt.Errorf("the PVC source does not belong to the right APIGroup. Expected %s, Got %s", wellknown.SnapshotGroup, group)
+		return advise(fmt.Errorf("the PVC source does not belong to the right APIGroup. Expected %s, Got %s", wellknown.SnapshotGroup, group),
+			newClaim+"has apiGroup %s in its dataSource", wellknown.SnapshotGroup)
 	default:
 		return nil
 	}

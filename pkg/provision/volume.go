@@ -87,13 +87,13 @@ func isExplicit(policy corev1.PersistentVolumeReclaimPolicy) bool {
 func nextDeletion(in VolumeInput) VolumeStep {
 	volume, err := in.AsCSI(in.Volume)
 	if err == nil && volume.Spec.CSI == nil {
-		err = errors.New("invalid CSI PV")
+		err = advise(errors.New("invalid CSI PV"), "PersistentVolume %s says that driver %q has made it and has no spec.csi: delete it by hand, and at the driver what belongs to it", in.Volume.Name, in.Driver)
 	}
 	if err != nil {
 		return Reject{Err: err}
 	}
 	if err := checkController(in.Config); err != nil {
-		return Reject{Err: err}
+		return Reject{Err: advise(err, "driver %q has to be able to; until then the volume stays", in.Driver)}
 	}
 	secret, err := in.deletionSecret()
 	if err != nil {
@@ -161,7 +161,8 @@ func DeletionSecret(volume *corev1.PersistentVolume, class *storagev1.StorageCla
 	tokens := params.VolumeTokens(volume.Name, params.Claim{Namespace: claim.Namespace, Name: claim.Name})
 	ref, err := params.ResolveSecret(params.Provisioner, class.Parameters, tokens)
 	if err != nil {
-		return nil, fmt.Errorf("failed to get secretreference for volume %s: %w", volume.Name, err)
+		return nil, advise(fmt.Errorf("failed to get secretreference for volume %s: %w", volume.Name, err),
+			"name the secret in the annotations %s and %s of the PersistentVolume, empty for none", wellknown.AnnDeletionSecretName, wellknown.AnnDeletionSecretNamespace)
 	}
 	return ref, nil
 }

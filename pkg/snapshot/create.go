@@ -139,7 +139,7 @@ func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.
 		}
 	}
 	if places := BuildSourceTopology(volume); places != "" {
-		content.Annotations[AnnSourceTopology] = places
+		content.Annotations[wellknown.AnnSourceTopology] = places
 	}
 	if class.Driver == in.Options.Driver {
 		// The create of our own other half is announced here, which saves it a write, and its parameters

@@ -12,11 +12,6 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/topology"
 )
 
-// AnnSourceTopology is the annotation of a content that says where the volume is that the snapshot was taken
-// from: a JSON list of segments, each an object of labels. A restore may come long after that volume is
-// gone, and can then still prefer to be where the data is.
-const AnnSourceTopology = "csi-tandem.io/source-topology"
-
 const (
 	// maxPlaces and maxPlaceBytes bound the annotation. A volume that can be reached from more places than
 	// that is near to everywhere, and a cut list still names places where the data is.

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 func term(expressions ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
@@ -82,11 +83,11 @@ func TestContentSaysWhereItsSourceIs(t *testing.T) {
 	i := in(held)
 	i.Volume = at(term(oneOf("zone", "a")))
 	step, ok := NextSnapshotStep(i).(CreateContent)
-	if !ok || step.Content.Annotations[AnnSourceTopology] != `[{"zone":"a"}]` {
+	if !ok || step.Content.Annotations[wellknown.AnnSourceTopology] != `[{"zone":"a"}]` {
 		t.Errorf("%+v", step.Content)
 	}
 	step, ok = NextSnapshotStep(in(held)).(CreateContent)
-	if _, has := step.Content.Annotations[AnnSourceTopology]; !ok || has {
+	if _, has := step.Content.Annotations[wellknown.AnnSourceTopology]; !ok || has {
 		t.Errorf("a volume that is everywhere: %+v", step.Content)
 	}
 }

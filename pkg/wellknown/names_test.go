@@ -75,6 +75,11 @@ func TestProtocolStringsArePinned(t *testing.T) {
 		ContentName("u"):           "snapcontent-u",
 		VolumeNameFromUID("u"):     "pvc-u",
 		ParamPVCName:               "csi.storage.k8s.io/pvc/name",
+		AnnSourceTopology:          "csi-tandem.io/source-topology",
+		ParamClaimLabel:            "csi-tandem.io/pvc-label/",
+		ParamClaimAnnotation:       "csi-tandem.io/pvc-annotation/",
+		ParamNamespaceLabel:        "csi-tandem.io/namespace-label/",
+		ParamNamespaceAnnotation:   "csi-tandem.io/namespace-annotation/",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -77,11 +77,11 @@ func (c *Controller) warn(in provision.ClaimInput, attempt *provision.Attempt) {
 func (c *Controller) reject(ctx context.Context, claim *corev1.PersistentVolumeClaim, r provision.Reject) (reconcile.Result, error) {
 	switch {
 	case r.Waiting && claim != nil && ctx.Err() == nil:
-		c.Recorder.Normal(claim, wellknown.ReasonProvisioningFailed, r.Err.Error())
+		c.Recorder.Normal(claim, wellknown.ReasonProvisioningFailed, provision.Sentence(r.Err))
 	case !r.Waiting:
 		c.metrics.failed(claim)
 		if !r.Silent {
-			c.tell(ctx, claim, r.Err, r.Err.Error())
+			c.tell(ctx, claim, r.Err, provision.Sentence(r.Err))
 		}
 	}
 	if r.After > 0 {
@@ -136,7 +136,7 @@ func (c *Controller) protect(ctx context.Context, state *provision.SourceState) 
 // scheduler has made meanwhile; the cached claim is the one that the decision was made on.
 func (c *Controller) reschedule(ctx context.Context, claim *corev1.PersistentVolumeClaim, cause error) (reconcile.Result, error) {
 	c.metrics.failed(claim)
-	c.tell(ctx, claim, cause, cause.Error())
+	c.tell(ctx, claim, cause, provision.Sentence(cause))
 	if _, ok := claim.Annotations[wellknown.AnnSelectedNode]; !ok {
 		return reconcile.Result{}, cause
 	}

@@ -56,6 +56,7 @@ func grantTo(namespace string) *kube.ReferenceGrant {
 
 const (
 	notAllowed     = failed + "accessing other/source of PersistentVolumeClaim dataSource from default/data isn't allowed"
+	notGranted     = notAllowed + "; a ReferenceGrant in namespace other has to let PersistentVolumeClaims of namespace default refer to PersistentVolumeClaim source"
 	protectForeign = `patch persistentvolumeclaims other/source {"metadata":{"finalizers":["provisioner.storage.kubernetes.io/cloning-protection"]}}`
 )
 
@@ -67,11 +68,11 @@ func TestGrantsComeAndGo(t *testing.T) {
 	h.Put(grantTo("elsewhere"))
 	h.Horizon = 0
 	h.Settle()
-	want(t, h, notAllowed)
+	want(t, h, notGranted)
 	came := h.Clock.Now()
 	kit.Edit(h.API, kube.Key{Namespace: other, Name: "grant"}, func(g *kube.ReferenceGrant) { g.Spec = grantTo(kit.Namespace).Spec })
 	h.Settle()
-	want(t, h, notAllowed, protectForeign, "driver CreateVolume "+name+created, "create persistentvolumes "+name, provisioned+name)
+	want(t, h, notGranted, protectForeign, "driver CreateVolume "+name+created, "create persistentvolumes "+name, provisioned+name)
 	if !h.Clock.Now().Equal(came) {
 		t.Error("the claim was not woken")
 	}
@@ -83,7 +84,7 @@ func TestGrantsComeAndGo(t *testing.T) {
 	h.Log.Clear()
 	h.Put(again)
 	h.Settle()
-	want(t, h, "event default/again: Warning ProvisioningFailed accessing other/source of PersistentVolumeClaim dataSource from default/again isn't allowed")
+	want(t, h, "event default/again: Warning ProvisioningFailed accessing other/source of PersistentVolumeClaim dataSource from default/again isn't allowed; a ReferenceGrant in namespace other has to let PersistentVolumeClaims of namespace default refer to PersistentVolumeClaim source")
 }
 
 // TestNoKindOfGrants (W25): a cluster without the kind is told of where somebody wants it, and hinders nobody else;

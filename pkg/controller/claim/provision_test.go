@@ -170,7 +170,7 @@ func TestAttributesClassIsReadLive(t *testing.T) {
 	start(h)
 	h.Horizon = time.Second
 	h.Settle()
-	want(t, h, failed+`volumeattributesclasses.storage.k8s.io "gold" not found`)
+	want(t, h, failed+`volumeattributesclasses.storage.k8s.io "gold" not found; see that VolumeAttributesClass "gold" exists and is of driver "tandem.csi.example", or delete this claim and make one that names another`)
 	class := kit.With(&storagev1.VolumeAttributesClass{DriverName: kit.DriverName, Parameters: map[string]string{"iops": "9"}})
 	class.Name = "gold"
 	h.Put(class)

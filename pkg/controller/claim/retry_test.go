@@ -101,7 +101,7 @@ func TestRescheduling(t *testing.T) {
 		kit.Remove[*storagev1.CSINode](h.API, kube.Key{Name: "n1"})
 		start(h)
 		h.Settle()
-		want(t, h, failed+`error generating accessibility requirements: CSINode "n1" of the selected node not found`, giveUp)
+		want(t, h, failed+`error generating accessibility requirements: CSINode "n1" of the selected node not found; the scheduler is asked to choose another node`, giveUp)
 	})
 	t.Run("an open call forbids to give back", func(t *testing.T) {
 		h := scheduled(t)
@@ -121,7 +121,7 @@ func TestLateLabels(t *testing.T) {
 	start(h)
 	h.Horizon = time.Minute
 	h.Settle()
-	want(t, h, failed+`error generating accessibility requirements: topology labels from selected node map[zone:a] does not match topology keys from CSINode [type zone]: node "n1" lacks the labels [type]`)
+	want(t, h, failed+`error generating accessibility requirements: topology labels from selected node map[zone:a] does not match topology keys from CSINode [type zone]: node "n1" lacks the labels [type]; look whether the driver on that node is up to date, or set the labels on the node; the claim goes on by itself then`)
 	h.Log.Clear()
 	h.Put(kit.Node("n1", map[string]string{"zone": "a", "type": "ssd"}))
 	came := h.Clock.Now()

@@ -46,10 +46,10 @@ func TestRestore(t *testing.T) {
 		{"T36 not there", func(h *kit.Harness) {
 			kit.Edit(h.API, kube.Key{Namespace: kit.Namespace, Name: "snap"}, func(s *snapv1.VolumeSnapshot) { s.Finalizers = nil })
 			kit.Remove[*snapv1.VolumeSnapshot](h.API, kube.Key{Namespace: kit.Namespace, Name: "snap"})
-		}, []string{refusedSnapshot + `error getting snapshot snap from api server: volumesnapshots.snapshot.storage.k8s.io "snap" not found`}},
+		}, []string{refusedSnapshot + `error getting snapshot snap from api server: volumesnapshots.snapshot.storage.k8s.io "snap" not found; see that VolumeSnapshot snap exists in the namespace that the claim says and may be read; the claim goes on by itself then`}},
 		{"T39 terminating without our finalizer", func(h *kit.Harness) {
 			kit.Remove[*snapv1.VolumeSnapshot](h.API, kube.Key{Namespace: kit.Namespace, Name: "snap"})
-		}, []string{refusedSnapshot + "snapshot snap is being deleted"}},
+		}, []string{refusedSnapshot + "snapshot snap is being deleted; delete this claim and make one that is restored from another snapshot"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := restoring(t)
@@ -182,7 +182,7 @@ func TestSourcesOnTheirWay(t *testing.T) {
 		came := h.Clock.Now()
 		h.Horizon = 0
 		h.Settle()
-		want(t, h, "event default/data: Normal ProvisioningFailed error getting handle for DataSource Type VolumeSnapshot by Name snap: snapshot snap is not Ready",
+		want(t, h, "event default/data: Normal ProvisioningFailed error getting handle for DataSource Type VolumeSnapshot by Name snap: snapshot snap is not Ready; the claim goes on by itself when VolumeSnapshot snap is ready",
 			protect, "driver CreateVolume "+name+created, "create persistentvolumes "+name, provisioned+name)
 		if !h.Clock.Now().Equal(came) {
 			t.Error("it was not woken")
@@ -199,7 +199,7 @@ func TestSourcesOnTheirWay(t *testing.T) {
 		kit.Edit(h.API, source, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimBound })
 		h.Horizon = 0
 		h.Settle()
-		want(t, h, "event default/data: Normal ProvisioningFailed error getting handle for DataSource Type PersistentVolumeClaim by Name source: the PVC DataSource source must have a status of Bound.  Got Pending",
+		want(t, h, "event default/data: Normal ProvisioningFailed error getting handle for DataSource Type PersistentVolumeClaim by Name source: the PVC DataSource source must have a status of Bound.  Got Pending; the claim goes on by itself when its source is bound",
 			protectClaim, "driver CreateVolume "+name+created, "create persistentvolumes "+name, provisioned+name)
 	})
 }

@@ -56,7 +56,7 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 func (c *Controller) reject(ctx context.Context, volume *corev1.PersistentVolume, err error) (reconcile.Result, error) {
 	c.metrics.failed(volume)
 	if ctx.Err() == nil && !kube.IsConflict(err) {
-		c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, err.Error())
+		c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, provision.Sentence(err))
 	}
 	return reconcile.Result{}, err
 }
