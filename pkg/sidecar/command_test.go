@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// userConfig is a user's: it says in which namespace the user works.
+const userConfig = `apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{name: here, context: {cluster: c, user: u, namespace: team-a}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+`
+
+// ask runs a sample program with a command that keeps what it was asked.
+func ask(t *testing.T, answer error, args ...string) (code int, stderr string, asked *Question) {
+	t.Helper()
+	program := sample()
+	program.Commands = []Command{{Name: "explain", Object: "THING", Summary: "Says why.", Run: func(ctx context.Context, q Question) error {
+		if _, limited := ctx.Deadline(); !limited {
+			t.Error("a question without an end")
+		}
+		asked = &q
+		return answer
+	}}}
+	var out, errs bytes.Buffer
+	code = Main(t.Context(), program, append([]string{"sample"}, args...), &out, &errs)
+	return code, errs.String() + out.String(), asked
+}
+
+func TestCommandArguments(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte(userConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	for _, c := range []struct {
+		args string
+		code int
+		text string
+	}{
+		{"explain", 2, "of which THING? say sample explain [-n NAMESPACE] THING"},
+		{"explain a b", 2, `argument "b"`},
+		{"explain ns/a", 2, "say the name alone"},
+		{"explain a -o yaml", 2, "--output=yaml: use text or json"},
+		{"explain a --nope", 2, "--nope: there is no such flag"},
+		{"explain a --timeout=0", 2, "--timeout=0s"},
+		{"explain a --timeout=soon", 2, "--timeout=soon"},
+		{"explain a --csi-address=here", 2, "--csi-address=here: use an absolute path"},
+		{"explain a --feature-gates=Unheard=true", 2, "there is no such gate"},
+		{"explain a --color=", 2, "--color must not be empty"},
+		{"explain --help", 0, "Usage: sample explain [flags] THING"},
+		{"--help", 0, "sample explain [--flag=value ...] THING"},
+		{"explain a --kubeconfig=/nowhere", 1, "/nowhere"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			code, text, asked := ask(t, nil, strings.Fields(c.args)...)
+			if code != c.code || !strings.Contains(text, c.text) {
+				t.Errorf("code %d, %q; want %d, %q", code, text, c.code, c.text)
+			}
+			if asked != nil {
+				t.Error("it was asked all the same")
+			}
+		})
+	}
+}
+
+func TestCommandQuestion(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config")
+	if err := os.WriteFile(file, []byte(userConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	socket := "--csi-address=" + filepath.Join(dir, "none.sock")
+	t.Run("the namespace of the context", func(t *testing.T) {
+		code, text, q := ask(t, nil, "explain", "data", socket)
+		if code != 0 || q == nil || q.Namespace != "team-a" || q.Name != "data" || q.Format != "text" {
+			t.Fatal(code, text, q)
+		}
+		if q.Driver.Asked || !strings.Contains(q.Driver.Why, "there is no socket") {
+			t.Error(q.Driver)
+		}
+	})
+	t.Run("flags on both sides, and the driver's name", func(t *testing.T) {
+		code, text, q := ask(t, nil, "explain", "-n", "other", "data", "-o", "json", "--driver-name=d.example", "--color=blue", socket)
+		if code != 0 || q == nil || q.Namespace != "other" || q.Format != "json" || q.Driver.Name != "d.example" {
+			t.Fatal(code, text, q)
+		}
+	})
+	t.Run("no answer", func(t *testing.T) {
+		if code, text, _ := ask(t, errors.New("there is no such claim"), "explain", "data", socket); code != 1 || !strings.Contains(text, "sample explain: there is no such claim") {
+			t.Error(code, text)
+		}
+	})
+	t.Run("a user's own file", func(t *testing.T) {
+		t.Setenv("KUBECONFIG", "")
+		before := clientcmd.RecommendedHomeFile
+		defer func() { clientcmd.RecommendedHomeFile = before }()
+		clientcmd.RecommendedHomeFile = file
+		if code, text, q := ask(t, nil, "explain", "data", socket); code != 0 || q == nil || q.Namespace != "team-a" {
+			t.Error(code, text)
+		}
+	})
+	t.Run("no server to ask", func(t *testing.T) {
+		t.Setenv("KUBECONFIG", "")
+		t.Setenv("KUBERNETES_SERVICE_HOST", "")
+		before := clientcmd.RecommendedHomeFile
+		defer func() { clientcmd.RecommendedHomeFile = before }()
+		clientcmd.RecommendedHomeFile = filepath.Join(dir, "nothing")
+		if code, text, _ := ask(t, nil, "explain", "data", socket); code != 1 || !strings.Contains(text, "no API server") {
+			t.Error(code, text)
+		}
+	})
+}
+
+func TestCommandAsksTheDriver(t *testing.T) {
+	o := NewOptions()
+	o.Timeout = 3 * time.Second
+	o.CSIAddress = filepath.Join(t.TempDir(), "csi.sock")
+	defer (&plugin{name: "d.example"}).serve(t, o.CSIAddress)()
+	if d := askDriver(t.Context(), o); !d.Asked || d.Name != "d.example" {
+		t.Error(d)
+	}
+	o.CSIAddress, o.Timeout = filepath.Join(t.TempDir(), "dead"), 300*time.Millisecond
+	if err := os.WriteFile(o.CSIAddress, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d := askDriver(t.Context(), o); d.Asked || d.Why == "" {
+		t.Error(d)
+	}
+	o.CSIAddress = ""
+	if d := askDriver(t.Context(), o); d.Asked || d.Why != "--csi-address is empty" {
+		t.Error(d)
+	}
+}
