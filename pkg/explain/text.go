@@ -116,7 +116,12 @@ func (p *page80) machine(m Machine) {
 		text += "  [" + m.Step + "]"
 	}
 	p.item("  -> ", text)
-	if m.Event != "" && !strings.Contains(m.Sentence, m.Event) {
+	// The event repeats the advice, which has lines of its own here.
+	event := m.Event
+	for _, a := range m.Advice {
+		event = strings.TrimSuffix(event, "; "+a)
+	}
+	if event != "" && !strings.Contains(m.Sentence, event) {
 		p.item("  event: ", m.Event)
 	}
 	for _, a := range m.Advice {

@@ -80,7 +80,7 @@ func TestAdviceNamesWhatIsKnown(t *testing.T) {
 		edits []func(*ClaimInput)
 		says  []string
 	}{
-		{"B033 too small", restore(asks("50Mi")), []string{"52428800", "asks for 1073741824 bytes or more", "--restore-size=grow"}},
+		{"B033 too small", restore(asks("50Mi")), []string{"52428800", "asks for 1Gi or more", "--restore-size=grow"}},
 		{"B033 too small and limited", restore(asks("50Mi"), func(in *ClaimInput) {
 			in.RestoreSize = GrowSmaller
 			in.Claim.Spec.Resources.Limits = in.Claim.Spec.Resources.Requests

@@ -8,6 +8,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
@@ -39,7 +40,7 @@ func checkClone(in ClaimInput, wanted *Source) (*csi.VolumeContentSource, error)
 	size, _ := requested(in.Claim)
 	if least, _ := requested(source); size < least {
 		return nil, advise(fmt.Errorf("error, new PVC request must be greater than or equal in size to the specified PVC data source, requested %d but source is %d", size, least),
-			newClaim+"asks for %d bytes or more", least)
+			newClaim+"asks for %s or more", resource.NewQuantity(least, resource.BinarySI))
 	}
 	if source.Spec.VolumeName == "" {
 		return nil, advise(fmt.Errorf("volume name is empty in source PVC %s", name), "the claim goes on by itself when its source has a volume")

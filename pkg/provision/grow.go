@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Values of Options.RestoreSize.
@@ -41,7 +42,7 @@ func mayGrow(in ClaimInput, size int64) bool {
 
 // enlarge is what helps a claim that asks for less than its snapshot needs.
 func enlarge(in ClaimInput, least int64) string {
-	help := fmt.Sprintf("%sasks for %d bytes or more", newClaim, least)
+	help := fmt.Sprintf("%sasks for %s or more", newClaim, resource.NewQuantity(least, resource.BinarySI))
 	if in.RestoreSize == GrowSmaller {
 		return help + ", with a limit that allows it"
 	}

@@ -85,7 +85,7 @@ func checkRestoreSize(in ClaimInput, snapshot *snapv1.VolumeSnapshot) error {
 	}
 	if !ok {
 		return advise(fmt.Errorf("error getting capacity for PVC %s when creating snapshot %s", in.Claim.Name, snapshot.Name),
-			newClaim+"asks for %d bytes or more in spec.resources.requests.storage", least)
+			"%s", enlarge(in, least))
 	}
 	if size < least {
 		return advise(fmt.Errorf("requested volume size %d is less than the size %d for the source snapshot %s", size, least, snapshot.Name), "%s", enlarge(in, least))

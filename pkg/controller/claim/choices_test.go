@@ -37,7 +37,7 @@ func TestSmallRestore(t *testing.T) {
 		h := small(t)
 		start(h)
 		h.Settle()
-		refusal := refusedSnapshot + "requested volume size 52428800 is less than the size 1073741824 for the source snapshot snap; delete this claim and make one that asks for 1073741824 bytes or more, or start the provisioner with --restore-size=grow"
+		refusal := refusedSnapshot + "requested volume size 52428800 is less than the size 1073741824 for the source snapshot snap; delete this claim and make one that asks for 1Gi or more, or start the provisioner with --restore-size=grow"
 		if got := h.Log.Lines(); len(got) != 1 || got[0] != refusal {
 			t.Errorf("%q", got)
 		}
