@@ -28,6 +28,7 @@ import (
 // alpha is what the API server does not do by default, and one of the sidecars can.
 var alpha = map[controlplane.Part][]string{controlplane.APIServer: {"--feature-gates=CrossNamespaceVolumeDataSource=true"}}
 
+// zoneKey is a topology key beside those of the story, so that each worker is in a place of its own.
 const zoneKey = "e2e.example/zone"
 
 // shared is one control plane for all tests.

@@ -121,7 +121,7 @@ func TestRefusedSources(t *testing.T) {
 		w.claim(row.name, class, row.edit...)
 	}
 	for _, row := range rows {
-		w.told(row.name, append([]string{"Warning ProvisioningFailed"}, row.says...)...)
+		w.told(row.name, append([]string{"ProvisioningFailed"}, row.says...)...)
 	}
 	if got := w.calls("CreateVolume"); len(got) != calls {
 		t.Errorf("the driver was asked all the same: %s", got[len(got)-1].Request)

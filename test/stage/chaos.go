@@ -9,11 +9,13 @@ import (
 	"time"
 )
 
-// The time between two kills is long enough for a sidecar to come up and begin, and too short to finish much.
+// The time between two kills is long enough for a sidecar to come up and begin, and too short to finish much. It grows from
+// kill to kill: on a machine that is too slow for the first lives, the later ones are long enough.
 const (
 	shortestLife = 100 * time.Millisecond
 	longestLife  = 1200 * time.Millisecond
 	longestAway  = 300 * time.Millisecond
+	growth       = 1.08
 )
 
 // Chaos kills processes with -9 at random moments and starts them again.
@@ -41,7 +43,9 @@ func (c *Chaos) haunt(ctx context.Context, victim *Process, moments *rand.Rand) 
 	between := func(shortest, longest time.Duration) time.Duration {
 		return shortest + time.Duration(moments.Int64N(int64(longest-shortest)))
 	}
-	for rest(ctx, between(shortestLife, longestLife)) {
+	longest := longestLife
+	for rest(ctx, between(shortestLife, longest)) {
+		longest = time.Duration(float64(longest) * growth)
 		victim.Kill()
 		// Also when it is all over meanwhile: whoever was killed is started again.
 		rest(ctx, between(0, longestAway))

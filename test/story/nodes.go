@@ -9,7 +9,7 @@ import (
 )
 
 // Nodes are those that the story speaks of: one for the control plane, tainted and without the driver, and two workers
-// in one zone and in two racks.
+// in one zone and in one rack.
 func Nodes() []controlplane.Node {
 	master := controlplane.Node{
 		Name:   "control-plane",
@@ -26,7 +26,7 @@ func Nodes() []controlplane.Node {
 // Topology is where the driver is.
 func Topology() map[string]map[string]string {
 	return map[string]map[string]string{
-		"worker-1": {zoneKey: zoneRight, rackKey: "rack-a"},
-		"worker-2": {zoneKey: zoneRight, rackKey: "rack-b"},
+		"worker-1": {zoneKey: zoneRight, rackKey: rackRight},
+		"worker-2": {zoneKey: zoneRight, rackKey: rackRight},
 	}
 }

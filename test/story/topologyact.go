@@ -20,6 +20,7 @@ const (
 	zoneRight = "cn-hangzhou-b"
 	zoneWrong = "cn-hangzhou-d"
 	rackKey   = "example.com/rack"
+	rackRight = "rack-b"
 )
 
 // place is one telling of the topology story.
