@@ -48,8 +48,6 @@ func adviseIgnored(in provision.ClaimInput) []string {
 		return nil
 	case c.DeletionTimestamp != nil:
 		return []string{"nothing: a claim that is being deleted gets no volume; see below who holds it"}
-	case annotation(c, wellknown.AnnStorageProvisioner) == "" && annotation(c, wellknown.AnnBetaStorageProvisioner) == "":
-		return adviseUnclaimed(c, class)
 	case waitsForConsumer(class) && annotation(c, wellknown.AnnSelectedNode) == "":
 		return []string{
 			"start a pod that uses the claim: the volume is made for the node that the scheduler chooses for it. If there is one, look why it is not scheduled: kubectl describe pod",
@@ -89,40 +87,21 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 }
 
 func adviseRejected(in provision.ClaimInput, s provision.Reject) []string {
-	if advice := adviseError(s.Err); advice != nil {
-		return advice
+	advice := adviseError(s.Err)
+	switch {
+	case in.Class == nil:
+		advice = append(advice, fmt.Sprintf("create StorageClass %s, or name another one in a new claim", provision.ClassName(in.Claim)))
+	case s.Waiting && in.Source != nil && in.Source.Snapshot != nil:
+		snap := in.Source.Snapshot
+		advice = append(advice, fmt.Sprintf("see why the snapshot is not ready: snapshotter explain -n %s %s", snap.Namespace, snap.Name))
+	case s.Waiting && in.Source != nil && in.Source.Claim != nil:
+		from := in.Source.Claim
+		advice = append(advice, fmt.Sprintf("see why the source is not bound: provisioner explain -n %s %s", from.Namespace, from.Name))
 	}
-	if in.Class == nil {
-		return []string{fmt.Sprintf("create StorageClass %s, or name another one in a new claim", provision.ClassName(in.Claim))}
+	if len(advice) == 0 {
+		advice = append(advice, "change what the message names, in the class or in a new claim; the sidecar looks again by itself")
 	}
-	if in.Source == nil {
-		return []string{"change what the message names, in the class or in a new claim; the sidecar looks again by itself"}
-	}
-	if snap := in.Source.Snapshot; snap != nil {
-		return adviseRestore(in, s)
-	}
-	if in.Source.SnapshotErr != nil {
-		return []string{"create the VolumeSnapshot, or name another one in a new claim"}
-	}
-	if in.Source.Claim == nil {
-		return []string{"create the source claim, or name another one in a new claim"}
-	}
-	if s.Waiting {
-		return []string{fmt.Sprintf("see why the source is not bound: provisioner explain -n %s %s", in.Source.Claim.Namespace, in.Source.Claim.Name)}
-	}
-	return []string{"make a new claim that fits its source: at least as large, of the same driver and volume mode"}
-}
-
-func adviseRestore(in provision.ClaimInput, s provision.Reject) []string {
-	snap := in.Source.Snapshot
-	if s.Waiting {
-		return []string{fmt.Sprintf("see why the snapshot is not ready: snapshotter explain -n %s %s", snap.Namespace, snap.Name)}
-	}
-	size := in.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if snap.Status != nil && snap.Status.RestoreSize != nil && size.Cmp(*snap.Status.RestoreSize) < 0 {
-		return []string{fmt.Sprintf("make a new claim that asks for %s or more", snap.Status.RestoreSize.String())}
-	}
-	return []string{"correct what the message names, or make a new claim from another snapshot; the sidecar looks again by itself"}
+	return advice
 }
 
 // adviseVolume says what somebody can do about a volume that stays.

@@ -111,16 +111,25 @@ func (l *claimLook) readAround(ctx context.Context) {
 	}
 }
 
-// askClaim asks the room of claims.
-func (l *claimLook) askClaim(ctx context.Context) {
-	m := Machine{Program: provisioner, Object: Object{Kind: kindClaim, Namespace: l.claim.Namespace, Name: l.claim.Name}}
+// isPointless tells whether there is nothing to ask the room of claims, and then says so.
+func (l *claimLook) isPointless(m Machine) bool {
 	switch {
-	case l.Driver.Name == "":
-		l.unasked(m, "Nothing: no driver was given this claim yet.", adviseUnclaimed(l.claim, l.class)...)
-		return
+	case l.claim.Spec.VolumeName == "" && l.claim.DeletionTimestamp == nil && asked(l.claim) == "":
+		l.unasked(m, "Does nothing for now: Kubernetes has not given the claim to any driver; the annotation "+wellknown.AnnStorageProvisioner+" would say so.",
+			adviseUnclaimed(l.claim, l.class)...)
+		return true
 	case l.class == nil && l.classErr != nil:
 		l.unasked(m, "Not known: what is decided depends on the StorageClass, which could not be read.",
 			"ask somebody who may read StorageClasses to run this")
+		return true
+	}
+	return false
+}
+
+// askClaim asks the room of claims.
+func (l *claimLook) askClaim(ctx context.Context) {
+	m := Machine{Program: provisioner, Object: Object{Kind: kindClaim, Namespace: l.claim.Namespace, Name: l.claim.Name}}
+	if l.isPointless(m) {
 		return
 	}
 	options := l.rooms.Claim

@@ -59,7 +59,9 @@ func TestClaims(t *testing.T) {
 			c.Annotations = map[string]string{wellknown.AnnStorageProvisioner: "other"}
 		}), kit.Class(kit.ClassName)}, ofClaim("Ignore", "the claim is not for this driver", "--driver-name=other")},
 		{"not given to a driver", flat(), []kube.Object{kit.Claim("data", unclaimed), kit.Class(kit.ClassName)},
-			ofClaim("Ignore", "the claim is not for this driver", "kube-controller-manager")},
+			ofClaim("", "has not given the claim to any driver", "kube-controller-manager")},
+		{"not given to a driver, with no consumer", flat(), []kube.Object{kit.Claim("data", unclaimed), waiting},
+			ofClaim("", "has not given the claim to any driver", "start a pod")},
 		{"no consumer", placed(), []kube.Object{kit.Claim("data"), waiting},
 			ofClaim("Ignore", "the claim waits for its first consumer", "start a pod")},
 		{"driver not on the node", placed(), []kube.Object{kit.Claim("data", kit.OnNode("n1")), waiting, kit.Node("n1", nil),
@@ -68,20 +70,20 @@ func TestClaims(t *testing.T) {
 		{"node gone", placed(), []kube.Object{kit.Claim("data", kit.OnNode("n1")), waiting},
 			ofClaim("Reschedule", `CSINode "n1" of the selected node not found`, "the scheduler is asked")},
 		{"snapshot missing", flat(), []kube.Object{kit.Claim("data", kit.FromSnapshot("monday")), kit.Class(kit.ClassName)},
-			ofClaim("Reject", "error getting snapshot monday from api server", "create the VolumeSnapshot")},
+			ofClaim("Reject", "error getting snapshot monday from api server", "see that VolumeSnapshot monday exists")},
 		{"snapshot not ready", flat(), []kube.Object{kit.Claim("data", kit.FromSnapshot("monday")), kit.Class(kit.ClassName), notReady},
 			ofClaim("Reject", "snapshot monday not bound", "snapshotter explain -n default monday")},
 		{"size refused", flat(), []kube.Object{kit.Claim("data", kit.FromSnapshot("monday"), kit.Size("1Mi")), kit.Class(kit.ClassName), ready, content},
-			ofClaim("Reject", "requested volume size 1048576 is less than", "make a new claim that asks for 1Gi or more")},
+			ofClaim("Reject", "requested volume size 1048576 is less than", "make one that asks for 1Gi or more")},
 		{"source claim pending", flat(), []kube.Object{kit.Claim("data", kit.FromClaim("src")), kit.Claim("src"), kit.Class(kit.ClassName)},
 			ofClaim("Reject", "must have a status of Bound", "provisioner explain -n default src")},
 		{"source claim missing", flat(), []kube.Object{kit.Claim("data", kit.FromClaim("src")), kit.Class(kit.ClassName)},
-			ofClaim("Reject", "error getting PVC src", "create the source claim")},
+			ofClaim("Reject", "error getting PVC src", "make that claim")},
 		{"populator", flat(), []kube.Object{kit.Claim("data", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: kit.Ptr("x.example"), Kind: "Image", Name: "i"}
 		}), kit.Class(kit.ClassName)}, ofClaim("LeaveToPopulator", "external populator", "look at the program that handles")},
 		{"driver without controller", capability.Of(nil), []kube.Object{kit.Claim("data"), kit.Class(kit.ClassName)},
-			ofClaim("Reject", "plugin CONTROLLER_SERVICE capability is not reported", "change what the message names")},
+			ofClaim("Reject", "plugin CONTROLLER_SERVICE capability is not reported", "has to be able to")},
 		{"being deleted", flat(), []kube.Object{kit.With(kit.Claim("data"), kit.Finalizers("kubernetes.io/pvc-protection"), kit.Deleted), kit.Class(kit.ClassName)},
 			ofClaim("Ignore", "the claim is being deleted", "see below who holds it")},
 	} {
@@ -130,7 +132,7 @@ func TestUnasked(t *testing.T) {
 	t.Run("named by nobody", func(t *testing.T) {
 		h := kit.New(t)
 		h.Put(kit.Claim("data", unclaimed))
-		ofClaim("", "no driver was given this claim", "create StorageClass fast").check(t, explainClaim(t, h, why))
+		ofClaim("", "has not given the claim to any driver", "create StorageClass fast").check(t, explainClaim(t, h, why))
 	})
 	t.Run("named by a flag", func(t *testing.T) {
 		h := kit.New(t)

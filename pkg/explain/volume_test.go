@@ -52,7 +52,7 @@ func TestVolumes(t *testing.T) {
 		{"attached", append(bound(kit.Released), kit.Attachment("a", "pv", "n1")),
 			ofVolume("WaitDetached", "still attached to node n1", "see what still uses the volume on node n1")},
 		{"released", bound(kit.Released, recorded), ofVolume("Delete", "Asks the driver to delete volume", "")},
-		{"not a CSI volume", bound(kit.Released, func(v *corev1.PersistentVolume) { v.Spec.CSI = nil }), ofVolume("Reject", "invalid CSI PV", "")},
+		{"not a CSI volume", bound(kit.Released, func(v *corev1.PersistentVolume) { v.Spec.CSI = nil }), ofVolume("Reject", "invalid CSI PV", "delete it by hand")},
 		{"gone", bound()[:1], expectation{provisioner, kindVolume, "", "could not be read", ""}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
