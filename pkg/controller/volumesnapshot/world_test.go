@@ -19,7 +19,7 @@ import (
 )
 
 // binder is the room that binds, in a life of the program.
-func binder(h *kit.Harness, bind Bind) (*Controller, kit.Room) {
+func binder(h *kit.Harness, bind Bind, mods ...func(*Deps)) (*Controller, kit.Room) {
 	options := *NewOptions()
 	options.Bind = bind
 	stance := NewStance(bind, StanceDeps{Client: h.API, Clock: h.Clock, Recorder: h.Recorder, Holder: "me", Namespaces: []string{"kube-system"}})
@@ -27,22 +27,30 @@ func binder(h *kit.Harness, bind Bind) (*Controller, kit.Room) {
 	if bind == All {
 		driver = ""
 	}
-	c := New(options, Deps{
+	deps := Deps{
 		Client: h.API, Recorder: h.Recorder, Clock: h.Clock, DriverName: driver,
 		Snapshots: h.Stores.Snapshots, Contents: h.Stores.Contents, Classes: h.Stores.SnapshotClasses, Claims: h.Stores.Claims,
 		Stance: stance, Workers: 1, RetryStart: time.Second, RetryMax: 5 * time.Minute,
-	})
+	}
+	for _, mod := range mods {
+		mod(&deps)
+	}
+	c := New(options, deps)
 	return c, kit.Room{Name: "binder", Reconcile: c.Reconcile,
 		Keys: kit.Feeds(kit.On(c.OnSnapshot), kit.On(c.OnContent), kit.On(c.OnClass), kit.On(c.OnClaim))}
 }
 
 // taker is the room that speaks to the driver.
-func taker(h *kit.Harness) kit.Room {
-	c := content.New(*content.NewOptions(), content.Deps{
+func taker(h *kit.Harness, mods ...func(*content.Deps)) kit.Room {
+	deps := content.Deps{
 		Client: h.API, Driver: h.Driver, DriverName: kit.DriverName, Capabilities: h.Driver.Capabilities, Recorder: h.Recorder, Clock: h.Clock,
 		Contents: h.Stores.Contents, Classes: h.Stores.SnapshotClasses, Snapshots: h.Stores.Snapshots,
 		Workers: 1, RetryStart: time.Second, RetryMax: 5 * time.Minute,
-	})
+	}
+	for _, mod := range mods {
+		mod(&deps)
+	}
+	c := content.New(*content.NewOptions(), deps)
 	return kit.Room{Name: "taker", Reconcile: c.Reconcile, Keys: kit.Feeds(kit.On(c.OnContent), kit.On(c.OnClass), kit.On(c.OnSnapshot))}
 }
 
