@@ -125,7 +125,7 @@ func (p *page80) machine(m Machine) {
 		p.item("  event: ", m.Event)
 	}
 	for _, a := range m.Advice {
-		p.item("  to change it: ", a)
+		p.item("  what helps: ", a)
 	}
 	p.request(m.Request)
 	for _, d := range m.Doubts {

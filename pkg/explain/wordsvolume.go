@@ -4,7 +4,6 @@ package explain
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -108,12 +107,4 @@ func attemptName(a *provision.Attempt) string {
 		return "without a name"
 	}
 	return a.Name()
-}
-
-// sentence ends a text with a full stop.
-func sentence(s string) string {
-	if s == "" || strings.HasSuffix(s, ".") {
-		return s
-	}
-	return s + "."
 }
