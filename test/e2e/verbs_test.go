@@ -22,6 +22,9 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/stage"
 )
 
+// recordVariable makes a whole run write what was seen to where the rules of the house compare it with deploy/.
+const recordVariable = "CSI_TANDEM_RECORD"
+
 // verb is something that a program was seen to do: "group resource verb", where the group without a name is core, and
 // a subresource follows its resource after a slash.
 type verb string
@@ -114,7 +117,7 @@ func verbFaults(s *stage.Stage, isWhole bool) []string {
 			return append(faults, err.Error())
 		}
 		faults = append(faults, idle(program, granted, seen.used)...)
-		if os.Getenv(updateVariable) != "" {
+		if os.Getenv(recordVariable) != "" {
 			if err := writeRecord(s.Root, program, seen.lines); err != nil {
 				faults = append(faults, err.Error())
 			}
@@ -272,7 +275,7 @@ func writeRecord(root string, program stage.Program, lines map[string]bool) erro
 	}
 	slices.Sort(all)
 	content := "# What the " + string(program) + " was seen to do in the end-to-end tests: namespace, group, resource, verb.\n# Written by " +
-		updateVariable + "=1 make e2e.\n" + strings.Join(all, "\n") + "\n"
+		recordVariable + "=1 make e2e.\n" + strings.Join(all, "\n") + "\n"
 	return os.WriteFile(filepath.Join(dir, "verbs-"+string(program)+".txt"), []byte(content), 0o644)
 }
 
