@@ -7,8 +7,8 @@ include versions.mk
 MAKEFLAGS += --no-print-directory
 
 GO ?= go
-# DRIVER, KEEP and ENDPOINT steer the demo and csi-sanity; they reach the programs through the environment.
-export DRIVER KEEP ENDPOINT
+# DRIVER, KEEP, ENDPOINT and FUZZTIME steer the demo, csi-sanity and fuzzing; they reach the programs through the environment.
+export DRIVER KEEP ENDPOINT FUZZTIME
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The flag --version prints what the linker writes here.
@@ -47,7 +47,7 @@ clean: ## Remove what was built here (Go's own caches stay)
 ##@ Test
 
 .PHONY: test
-test: ## Run everything: format, vet, unit, sanity, e2e
+test: ## Run everything: format, vet, unit, fuzz, sanity, e2e
 	@$(RUN) test
 
 .PHONY: unit
@@ -57,6 +57,10 @@ unit: ## Run tables, rooms and the rules of the house; with the race detector wh
 .PHONY: arch
 arch: ## Run only the rules of the house: arrows, sizes, purity, RBAC, examples
 	@$(RUN) arch
+
+.PHONY: fuzz
+fuzz: ## Throw odd classes, templates, answers and topologies at the machines, FUZZTIME=30s for each target
+	@$(RUN) fuzz
 
 .PHONY: sanity
 sanity: ## Run csi-sanity against the example driver (ENDPOINT=unix:///… for any other)

@@ -3,12 +3,10 @@
 package params
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 const prefix = "csi.storage.k8s.io/"
@@ -166,44 +164,4 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzResolveSecret(f *testing.F) {
-	f.Add("${pv.name}", "${pvc.namespace}", "data")
-	f.Add("a${", "b$$", "${pv.name}")
-	f.Add("${}${pvc.annotations['x']}", "$1", "x")
-	f.Fuzz(func(t *testing.T, name, namespace, value string) {
-		in := map[string]string{prefix + "secret-name": name, prefix + "secret-namespace": namespace}
-		tokens := VolumeTokens(value, Claim{Namespace: value, Name: value, Annotations: map[string]string{"x": value}})
-		got, err := ResolveSecret(Provisioner, in, tokens)
-		if err != nil {
-			return
-		}
-		if got == nil {
-			t.Fatal("the class names a secret")
-		}
-		if len(validation.IsDNS1123Subdomain(got.Name)) > 0 || len(validation.IsDNS1123Label(got.Namespace)) > 0 {
-			t.Errorf("%q, %q resolved to %v", name, namespace, got)
-		}
-	})
-}
-
-func FuzzParameters(f *testing.F) {
-	f.Add("fstype", "xfs", "csi.storage.k8s.io/fstype")
-	f.Add("csi.storage.k8s.io/foo", "", "FSTYPE")
-	f.Fuzz(func(t *testing.T, key, value, other string) {
-		in := map[string]string{key: value, other: value}
-		got, err := DriverParameters(in, VolumeKeys())
-		if err == nil {
-			for key := range got {
-				if strings.HasPrefix(key, prefix) {
-					t.Errorf("%q reaches the driver", key)
-				}
-			}
-		}
-		if _, err := FSType(in, "ext4"); err != nil && !strings.HasPrefix(err.Error(), "fstype specified") {
-			t.Error(err)
-		}
-		Deprecations(in)
-	})
 }

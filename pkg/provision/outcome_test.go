@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	corev1 "k8s.io/api/core/v1"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -178,24 +177,4 @@ func TestOrphanedTexts(t *testing.T) {
 	if got, want := empty.Orphaned(errors.New("no")).Error(), "volume content source missing. cleanup of volume pvc-"+uid+" failed, volume is orphaned: no"; got != want {
 		t.Errorf("T54: got\n%s, want\n%s", got, want)
 	}
-}
-
-func FuzzAnswer(f *testing.F) {
-	f.Add("h", int64(1), "key", "value", uint32(13))
-	f.Fuzz(func(t *testing.T, id string, size int64, key, value string, code uint32) {
-		in := plain(withTopology, node("n1"))
-		attempt := created(t, in)
-		volume := &csi.Volume{VolumeId: id, CapacityBytes: size, VolumeContext: map[string]string{key: value},
-			AccessibleTopology: []*csi.Topology{nil, {Segments: map[string]string{key: value}}}}
-		if made, ok := AfterCreate(Answer{Attempt: attempt, Volume: volume, Claim: in.Claim}).(Provisioned); ok {
-			built := built(t, made.Attempt, volume)
-			least := in.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
-			if built.Spec.Capacity.Storage().Cmp(least) < 0 || built.Spec.CSI.VolumeHandle == "" {
-				t.Errorf("a volume of %v with handle %q", built.Spec.Capacity.Storage(), built.Spec.CSI.VolumeHandle)
-			}
-		}
-		if AfterCreate(Answer{Attempt: attempt, Err: failure(codes.Code(code%20 + 1)), Claim: in.Claim}) == nil {
-			t.Error("no outcome")
-		}
-	})
 }

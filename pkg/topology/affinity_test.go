@@ -74,27 +74,3 @@ func TestAccessible(t *testing.T) {
 		})
 	}
 }
-
-func FuzzRequirement(f *testing.F) {
-	f.Add("zone", "a", "zone", "a", "n1", "data-web-0")
-	f.Add("", "", "rack", "", "", "-")
-	f.Fuzz(func(t *testing.T, key, value, allowedKey, allowedValue, node, claim string) {
-		x := NewIndex()
-		x.SetNode("n1", map[string]string{key: value})
-		x.SetDriverKeys("n1", []string{key, allowedKey})
-		terms := []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
-			{Key: allowedKey, Values: []string{allowedValue, value}}, {Key: key, Values: []string{value}},
-		}}}
-		for _, strict := range []bool{true, false} {
-			q := Question{Driver: "d", Claim: claim, Node: node, Allowed: terms, Options: Options{Strict: strict, Immediate: true}}
-			got, err := x.Requirement(q)
-			if err == nil && len(got.Requirement.GetRequisite()) != len(got.Requirement.GetPreferred()) {
-				t.Error("requisite and preferred differ")
-			}
-		}
-		Affinity([]*csi.Topology{{Segments: map[string]string{key: value}}})
-		if _, err := Accessible(affinity(all(in(key, value))), map[string]string{key: value}); err == nil && key == "" {
-			t.Error("an empty key is no label")
-		}
-	})
-}

@@ -28,7 +28,7 @@ type result struct {
 
 // groups are names for several steps.
 var groups = map[string][]string{
-	"test":   {"verify-light", "unit", "sanity", "e2e"},
+	"test":   {"verify-light", "unit", "fuzz-short", "sanity", "e2e"},
 	"verify": {"fmt", "vet", "arch", "tidy", "clean-tree"},
 }
 
@@ -41,6 +41,8 @@ func steps() []step {
 		{"clean-tree", "nothing is left uncommitted", checkAll(cleanTree)},
 		{"arch", "the rules of the house, as tests", arch},
 		{"unit", "tables, rooms with their crash rows, and the rules of the house", unit},
+		{"fuzz", "each fuzz target for FUZZTIME, which is 30s", fuzz},
+		{"fuzz-short", "each fuzz target for some seconds, a minute in all", fuzzShort},
 		{"sanity", "csi-sanity against the example driver, or against ENDPOINT", checkAll(goCommand("run", "-C", "test/sanity", "."))},
 		{"e2e", "both binaries beside a real driver on a real control plane", e2e},
 		{"demo", "the story that the examples tell, played", nil},

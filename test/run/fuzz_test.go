@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+func TestFuzzTargetsAreFound(t *testing.T) {
+	source := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	got, err := fuzzTargets(fstest.MapFS{
+		"pkg/a/a_test.go":   source("package a\n\nfunc FuzzOne(f *testing.F) {\n}\n\n// func FuzzNot(f *testing.F)\nfunc FuzzTwo(x *testing.F) {}\n"),
+		"pkg/a/b/c_test.go": source("package b\n\nfunc FuzzThree(f *testing.F) {}\nfunc Fuzz(t *testing.T) {}\n"),
+		"pkg/a/a.go":        source("package a\n\nfunc FuzzNeither(f *testing.F) {}\n"),
+		"test/x_test.go":    source("package x\n\nfunc FuzzElsewhere(f *testing.F) {}\n"),
+	})
+	want := []target{{"./pkg/a", "FuzzOne"}, {"./pkg/a", "FuzzTwo"}, {"./pkg/a/b", "FuzzThree"}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("found %v, %v", got, err)
+	}
+	if own, err := fuzzTargets(os.DirFS("../..")); err != nil || len(own) < 9 {
+		t.Errorf("%d targets of ours, %v", len(own), err)
+	}
+}
+
+func TestShortFuzzingStaysShort(t *testing.T) {
+	for n, want := range map[int]time.Duration{0: 3 * time.Second, 1: 3 * time.Second, 10: 3 * time.Second, 20: 2 * time.Second, 1000: time.Second} {
+		if got := shareOf(n); got != want {
+			t.Errorf("each of %d targets gets %v, want %v", n, got, want)
+		}
+	}
+	if total := 12 * shareOf(12); total > time.Minute {
+		t.Errorf("twelve targets take %v", total)
+	}
+}
+
+func TestFuzzTimeIsChecked(t *testing.T) {
+	for _, text := range []string{"soon", "-1s", "0"} {
+		t.Setenv("FUZZTIME", text)
+		if r := fuzz(t.Context(), t.Output()); r.failed != 1 || r.note == "" {
+			t.Errorf("FUZZTIME=%s: %+v", text, r)
+		}
+	}
+}
