@@ -35,6 +35,12 @@ type Attempt struct {
 	// Warnings are to be told once for each cause: they say that the request is not quite what was asked for.
 	Warnings []topology.Warning
 
+	// Away says that the selected node is not where the data of the source is; empty when it is, or when that
+	// is not known.
+	Away string
+	// Short says that the source holds more than is asked for; empty when it does not, as far as is known.
+	Short string
+
 	// Open tells that a call of this attempt may have made the volume.
 	Open bool
 	// Prompt counts the prompt repeats after the claim was gone, and NotBefore is when the next is due.

@@ -16,10 +16,18 @@ const (
 )
 
 // near says where the data of a claim's source is, when the volume should be there rather than elsewhere.
-// The node that the scheduler has selected counts for more: it knows where the pod can run. What a snapshot
-// says of itself counts for more than its source volume, which may be gone or, by its handle, another.
+// The node that the scheduler has selected counts for more: it knows where the pod can run.
 func near(in ClaimInput) ([]topology.Segment, []topology.Warning) {
-	if in.RestoreTopology != PreferSource || in.Source == nil || selectedNode(in.Claim) != "" {
+	if in.RestoreTopology != PreferSource || selectedNode(in.Claim) != "" {
+		return nil, nil
+	}
+	return originOf(in)
+}
+
+// originOf says where the data of a claim's source is, as far as that is known. What a snapshot says of
+// itself counts for more than its source volume, which may be gone or, by its handle, another.
+func originOf(in ClaimInput) ([]topology.Segment, []topology.Warning) {
+	if in.Source == nil {
 		return nil, nil
 	}
 	var warnings []topology.Warning

@@ -5,6 +5,7 @@ package provision
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -84,13 +85,33 @@ func AfterCreate(a Answer) Outcome {
 	case a.Attempt.Open && fault.ProvesNothing(a.Err):
 		// Refused before the driver looked: an earlier call may have made the volume all the same.
 		return KeepTrying{Attempt: a.Attempt, Err: a.Err}
-	case classOf(a.Err) == fault.Exhausted && a.canReschedule():
-		return Reschedule{a.Err}
+	case a.isElsewhere() && a.canReschedule():
+		return Reschedule{a.advised()}
 	case classOf(a.Err) == fault.Infeasible:
-		return Infeasible{a.Err}
+		return Infeasible{a.advised()}
 	default:
-		return TryLater{a.Err}
+		return TryLater{a.advised()}
 	}
+}
+
+// isElsewhere tells that another node may be served: there may be room, or the data that this one lacks.
+func (a Answer) isElsewhere() bool {
+	class := classOf(a.Err)
+	return class == fault.Exhausted || class == fault.Infeasible && a.Attempt.Away != ""
+}
+
+// advised adds what is known of the source and the driver may have failed on.
+func (a Answer) advised() error {
+	var known []string
+	for _, sentence := range []string{a.Attempt.Away, a.Attempt.Short} {
+		if sentence != "" {
+			known = append(known, sentence)
+		}
+	}
+	if len(known) == 0 {
+		return a.Err
+	}
+	return advise(a.Err, "%s", strings.Join(known, "; "))
 }
 
 func classOf(err error) fault.Class {

@@ -79,7 +79,9 @@ func buildRequest(in ClaimInput, basics basics) (*Attempt, error) {
 	}
 	if attempt.Topology {
 		attempt.Node = selectedNode(in.Claim)
+		attempt.Away = away(in, attempt.Node)
 	}
+	attempt.Short = short(in, attempt.Request.GetCapacityRange().GetRequiredBytes())
 	attempt.Volume = template(in, basics, secrets)
 	return attempt, nil
 }

@@ -119,7 +119,7 @@ func (c *Controller) refuse(ctx context.Context, s settlement, cause error) (rec
 	}
 	c.memory.refuse(s.claim.UID, refusal)
 	c.metrics.failed(s.claim)
-	c.tell(ctx, s.claim, cause, "Volume provisioning failed with infeasible error. Retries will be delayed. "+cause.Error())
+	c.tell(ctx, s.claim, cause, "Volume provisioning failed with infeasible error. Retries will be delayed. "+provision.Sentence(cause))
 	return reconcile.Result{}, fault.RetryAfter(cause, c.RetryMax)
 }
 

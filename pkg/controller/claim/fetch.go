@@ -20,7 +20,7 @@ func refOf(key reconcile.Key) *corev1.ObjectReference {
 // hint only.
 func (c *Controller) snapshotted(content *kube.Content) *corev1.PersistentVolume {
 	handle := content.Spec.Source.VolumeHandle
-	if c.config.RestoreTopology != provision.PreferSource || handle == nil {
+	if handle == nil {
 		return nil
 	}
 	volumes := c.Volumes.ByIndex(kube.ByHandle, kube.HandleKey(content.Spec.Driver, *handle))
