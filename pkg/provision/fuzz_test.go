@@ -29,7 +29,7 @@ func FuzzClaim(f *testing.F) {
 	f.Add("csiProvisionerSecretName", "${pv.name}", "csiProvisionerSecretNamespace", "${pvc.namespace}", "x", `[{"zone":"b"}]`, "", uint8(32))
 	f.Add("csi.storage.k8s.io/secret-name", "${pvc.annotations['x']}", "csi.storage.k8s.io/secret-namespace", "ns", "x", "..", "", uint8(63))
 	f.Fuzz(func(t *testing.T, key, value, secondKey, second, annotation, annotated, selected string, choice uint8) {
-		in := plain(withTopology, parameters(key, value, secondKey, second), annotate(annotation, annotated), labelled(annotation, annotated))
+		in := plain(inZones, parameters(key, value, secondKey, second), annotate(annotation, annotated), labelled(annotation, annotated))
 		has := func(bit int) bool { return choice>>bit&1 != 0 }
 		if in.Claim.Annotations[wellknown.AnnSelectedNode] == "" && selected != "" {
 			node(selected)(&in)
