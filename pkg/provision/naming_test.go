@@ -73,6 +73,10 @@ func TestLongNamesAreCut(t *testing.T) {
 	if got := options.volumeName(strings.Repeat("n", 63), long, uid); len(got) > maxVolumeName || len(got) < maxVolumeName-2 {
 		t.Errorf("%q has %d bytes: room is given away", got, len(got))
 	}
+	tight := Options{NameTemplate: strings.Repeat("x", 82) + "{name}{uid}"}
+	if got := tight.volumeName("ns1", long, uid); len(got) != maxVolumeName || CheckNameTemplate(tight.NameTemplate) != nil {
+		t.Errorf("%q has %d bytes", got, len(got))
+	}
 	if got := options.volumeName("ns1", strings.Repeat("a", 87), uid); got != "ns1-"+strings.Repeat("a", 87)+"-"+uid {
 		t.Errorf("%q is cut and fits", got)
 	}

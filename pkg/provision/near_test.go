@@ -68,6 +68,7 @@ func TestRestoresPreferTheirSource(t *testing.T) {
 		{name: "allowedTopologies win", edits: restore(inZones, preferSource, onlyIn("b", "c"), says(`[{"zone":"a"}]`)), want: "c b"},
 		{name: "within allowedTopologies the source comes first", edits: restore(inZones, preferSource, onlyIn("b", "c"), says(`[{"zone":"b"}]`)), want: "b c"},
 		{name: "the selected node wins", edits: restore(inZones, preferSource, node("n2"), says(`[{"zone":"c"}]`)), want: "b c a"},
+		{name: "nonsense does not matter for a selected node", edits: restore(inZones, preferSource, node("n2"), says(`zone c`)), want: "b c a"},
 		{name: "a clone", edits: clone(inZones, preferSource, sourceIn("c")), want: "c a b"},
 		{name: "a clone by default", edits: clone(inZones, sourceIn("c")), want: "a b c"},
 		{name: "a clone of a volume without affinity", edits: clone(inZones, preferSource), want: "a b c"},
