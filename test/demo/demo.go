@@ -64,18 +64,17 @@ type ending struct {
 	verdict string
 	err     error
 	began   time.Time
+	// interrupted is set if somebody wanted it to end early.
+	interrupted bool
 }
 
 // finish stops everything. The folder with the logs stays if there is something to read in them.
 func (d *demo) finish(ctx context.Context, e ending) int {
-	interrupted := ctx.Err() != nil
-	if interrupted {
-		e.err = fmt.Errorf("interrupted: %w", e.err)
-	}
+	e.interrupted = ctx.Err() != nil && e.err != nil
 	if d.stage != nil {
 		fmt.Fprintln(d.out, "\nstopping everything that was started")
 		e.err = errors.Join(e.err, d.stage.End())
-		if e.err == nil || interrupted {
+		if e.err == nil || e.interrupted {
 			e.err = errors.Join(e.err, d.stage.Remove())
 		}
 	}
@@ -91,9 +90,15 @@ func (d *demo) speak(e ending) int {
 	}
 	fmt.Fprintf(d.out, "\nwhat is known about the failure:\n  %s\n", strings.ReplaceAll(e.err.Error(), "\n", "\n  "))
 	where := "setting up"
+	if d.scene != nil {
+		where = "after the last step"
+	}
 	var failed *story.StepError
 	if errors.As(e.err, &failed) {
 		where = "step " + failed.Step
+	}
+	if e.interrupted {
+		where = "interrupted at " + where
 	}
 	if d.stage != nil {
 		if _, err := os.Stat(d.stage.Dir()); err == nil {

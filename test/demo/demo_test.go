@@ -26,6 +26,7 @@ func TestVerdict(t *testing.T) {
 		{"passed", ending{verdict: "24 steps", began: time.Now()}, 0, "DEMO PASSED: 24 steps, in 0s", ""},
 		{"a step failed", ending{err: step, began: time.Now()}, 1, `DEMO FAILED: step 1.2 "A claim" (after 0s)`, "one\n  two"},
 		{"a step failed, and then the end of it", ending{err: errors.Join(step, errors.New("three")), began: time.Now()}, 1, `DEMO FAILED: step 1.2 "A claim" (after 0s)`, "three"},
+		{"somebody pressed Ctrl-C", ending{err: step, began: time.Now(), interrupted: true}, 1, `DEMO FAILED: interrupted at step 1.2 "A claim" (after 0s)`, "two"},
 		{"nothing began", ending{err: errors.New("no room"), began: time.Now()}, 1, "DEMO FAILED: setting up (after 0s)", "no room"},
 	}
 	for _, tt := range tests {
