@@ -23,8 +23,9 @@ type mortal struct {
 	left *atomic.Int64
 	// deaf says that the last answer is lost.
 	deaf bool
-	// erasing is told of each deletion at the driver before it is sent.
-	erasing func(handle string)
+	// creating and erasing are told of each call at the driver before it is sent.
+	creating func(*csi.CreateSnapshotRequest)
+	erasing  func(handle string)
 }
 
 // spend does one effect, unless the program is dead.
@@ -63,6 +64,7 @@ func (m mortal) Fetch(ctx context.Context, r kube.Resource, key kube.Key, into k
 
 func (m mortal) CreateSnapshot(ctx context.Context, request *csi.CreateSnapshotRequest) (made *csi.Snapshot, err error) {
 	err = m.spend(func() error {
+		m.creating(request)
 		made, err = m.driver.CreateSnapshot(ctx, request)
 		return err
 	})

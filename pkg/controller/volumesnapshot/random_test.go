@@ -130,7 +130,7 @@ func (r *random) live(lag int) {
 }
 
 func (r *random) begin() {
-	r.m = mortal{Client: r.h.API, driver: r.h.Driver, left: &atomic.Int64{}, deaf: r.IntN(2) == 0, erasing: r.watch.erasing}
+	r.m = mortal{Client: r.h.API, driver: r.h.Driver, left: &atomic.Int64{}, deaf: r.IntN(2) == 0, creating: r.watch.creating, erasing: r.watch.erasing}
 	r.m.left.Store(immortal)
 	r.m.program(r.h)
 }

@@ -83,6 +83,14 @@ func (w *witness) seeSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []reco
 	return nil
 }
 
+// creating: I1, the mark is in the API when the call is sent, unless the handle is: then it is a question about readiness.
+func (w *witness) creating(request *csi.CreateSnapshotRequest) {
+	c, there := kit.Read[*kube.Content](w.h.API, kube.Key{Name: "snapcontent-" + strings.TrimPrefix(request.GetName(), "snapshot-")})
+	if there && (c.Status == nil || c.Status.SnapshotHandle == nil) && c.Annotations[wellknown.AnnBeingCreated] != "yes" {
+		w.complain("I1 %s is asked for, and %s has no mark", request.GetName(), c.Name)
+	}
+}
+
 // erasing: I3, what a deletion at the driver needs, as it is in the API when the call is sent.
 func (w *witness) erasing(handle string) {
 	for _, c := range kit.All[*kube.Content](w.h.API) {
