@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"debug/buildinfo"
 	"maps"
 	"net"
 	"net/http"
@@ -118,6 +119,7 @@ func TestMetrics(t *testing.T) {
 		t.Error("the metrics of the process are missing")
 	}
 	checkFamilies(t, got)
+	checkParts(t, w.provisioner.Path)
 	// What leads and is told to end ends well (W26).
 	if state := w.provisioner.Terminate(); state.ExitCode() != 0 {
 		t.Errorf("ended with %v", state)
@@ -130,6 +132,22 @@ func ofAnother(c *storagev1.StorageClass) { c.Provisioner = "other.example" }
 // operation are the labels of one kind of call.
 func (w *world) operation(method, code string) map[string]string {
 	return map[string]string{"driver_name": w.driver, "method_name": "/csi.v1.Controller/" + method, "grpc_status_code": code}
+}
+
+// checkParts: the program is built of what it needs, and an API server or its storage is not among that.
+func checkParts(t *testing.T, program string) {
+	t.Helper()
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range info.Deps {
+		for _, heavy := range []string{"k8s.io/apiserver", "k8s.io/kubernetes", "k8s.io/component-helpers", "go.etcd.io/", "sigs.k8s.io/gateway-api"} {
+			if strings.HasPrefix(part.Path, heavy) {
+				t.Errorf("%s is in %s", part.Path, program)
+			}
+		}
+	}
 }
 
 // checkFamilies: nothing is exposed that belongs to an API server or to nobody.
