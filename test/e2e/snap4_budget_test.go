@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"k8s.io/utils/ptr"
+
+	"github.com/csi-tandem/csi-tandem/examples/driver/control"
+	"github.com/csi-tandem/csi-tandem/test/stage"
+)
+
+// audited counts what the snapshotter asked of the API server about some objects, as the server wrote it down: by verb and
+// resource, answers 409 apart. Events are counted by the object that they are about.
+func (w *world) audited(names ...string) map[string]int {
+	w.Helper()
+	file, err := os.Open(w.stage.Cluster.AuditLog())
+	w.mustNot(err)
+	defer file.Close()
+	counts := map[string]int{}
+	for reader := bufio.NewReaderSize(file, 1<<16); ; {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return counts
+		}
+		w.mustNot(err)
+		var a auditLine
+		w.mustNot(json.Unmarshal(line, &a))
+		if a.Object == nil || a.User.Username != "system:serviceaccount:"+stage.Namespace+":csi-snapshotter" || a.Response.Code == 409 ||
+			a.Object.Namespace != "" && a.Object.Namespace != w.ns && a.Object.Resource != "events" {
+			continue
+		}
+		about, _, _ := strings.Cut(a.Object.Name, ".")
+		if a.Object.Resource == "events" && slices.Contains(names, about) || slices.Contains(names, a.Object.Name) {
+			what := a.Verb + " " + a.Object.Resource
+			if a.Object.Subresource != "" {
+				what += "/" + a.Object.Subresource
+			}
+			counts[what]++
+		}
+	}
+}
+
+// cost splits counts into writes, reads and events.
+func cost(counts map[string]int) (writes, reads, events int) {
+	for what, n := range counts {
+		switch {
+		case strings.HasSuffix(what, " events"):
+			events += n
+		case strings.HasPrefix(what, "get "):
+			reads += n
+		default:
+			writes += n
+		}
+	}
+	return writes, reads, events
+}
+
+func difference(after, before map[string]int) map[string]int {
+	d := map[string]int{}
+	for what, n := range after {
+		if n > before[what] {
+			d[what] = n - before[what]
+		}
+	}
+	return d
+}
+
+// auditedUntil waits until the server has written down so much; it writes a moment after it has answered.
+func (w *world) auditedUntil(what string, names ...string) map[string]int {
+	w.Helper()
+	var counts map[string]int
+	w.await("the audit log has "+what, func() (bool, string) {
+		counts = w.audited(names...)
+		return counts[what] > 0, text(counts)
+	})
+	time.Sleep(time.Second) // what should not come may still be under way
+	return w.audited(names...)
+}
+
+// TestSnapshotBudget: what a life costs on the real API server, as that writes it down. A driver that takes more than a
+// second, as on a busy machine, costs one write and one event more; one of the lives must have had a quick one.
+func TestSnapshotBudget(t *testing.T) {
+	t.Parallel()
+	w := begin(t, setup{})
+	w.disk("data")
+	claim, err := w.readClaim("data")
+	w.mustNot(err)
+	class := w.snapshotClass("delete")
+	var quick bool
+	for _, name := range []string{"one", "two", "three"} {
+		snap := w.snapshot(name, "data", class)
+		content := "snapcontent-" + string(snap.UID)
+		about := []string{name, content, "data", claim.Spec.VolumeName}
+		before := w.audited("data", claim.Spec.VolumeName)
+		w.ready(name)
+		w.await("the claim is let go, and the content unmarked", func() (bool, string) {
+			claim, err := w.readClaim("data")
+			if err != nil {
+				return unreadable(err)
+			}
+			c, err := w.readContent(content)
+			if err != nil {
+				return unreadable(err)
+			}
+			return !slices.Contains(claim.Finalizers, claimHeld) && c.Annotations[beingMade] == "", text(c.Annotations)
+		})
+		made := difference(w.auditedUntil("create events", about...), before)
+		writes, reads, events := cost(made)
+		if writes > 8 || events > 2 || reads > 1 {
+			t.Errorf("create to ready: %d writes, %d reads, %d events: %v", writes, reads, events, made)
+		}
+		quick = quick || writes <= 7 && events == 1 && reads <= 1
+
+		before = w.audited(about...)
+		w.deleteSnapshot(name)
+		w.snapshotGone(name)
+		w.contentGone(content)
+		gone := difference(w.auditedUntil("delete volumesnapshotcontents", about...), before)
+		if writes, reads, events := cost(gone); writes > 3 || reads > 1 || events > 0 {
+			t.Errorf("delete to gone: %d writes, %d reads, %d events: %v", writes, reads, events, gone)
+		}
+	}
+	if !quick {
+		t.Error("no life had at most 7 writes, one event and one read")
+	}
+}
+
+// TestSnapshotFailureBudget (S59, S64): a failing create writes once for each error and not for each try; a poll writes nothing.
+func TestSnapshotFailureBudget(t *testing.T) {
+	t.Parallel()
+	w := begin(t, setup{snapshotter: []string{"--retry-interval-start=100ms"}})
+	w.disk("data")
+	class := w.snapshotClass("delete")
+	w.rule(w.script.Fail(w.ctx, control.On("CreateSnapshot").Times(5), codes.FailedPrecondition))
+	failing := w.snapshot("failing", "data", class)
+	w.ready("failing")
+	content := "snapcontent-" + string(failing.UID)
+	counts := w.auditedUntil("patch volumesnapshotcontents/status", "failing", content)
+	// One for the error and one for the success on each object; the snapshot may have had one for its content's name.
+	if own, status := counts["patch volumesnapshotcontents/status"], counts["patch volumesnapshots/status"]; own != 2 || status > 3 {
+		t.Errorf("five failures: %v", counts)
+	}
+	if calls := w.calls("CreateSnapshot"); len(calls) < 6 {
+		t.Errorf("CreateSnapshot was called %d times", len(calls))
+	}
+	w.rule(w.script.ReadyAfterCalls(w.ctx, "", 4))
+	slow := w.snapshot("slow", "data", class)
+	w.ready("slow")
+	counts = w.auditedUntil("patch volumesnapshotcontents/status", "slow", "snapcontent-"+string(slow.UID))
+	if own, status := counts["patch volumesnapshotcontents/status"], counts["patch volumesnapshots/status"]; own != 2 || status > 3 {
+		t.Errorf("cut and ready, with polls between: %v", counts)
+	}
+	if v, err := w.readSnapshot("slow"); err != nil || !ptr.Deref(v.Status.ReadyToUse, false) {
+		t.Errorf("%v %v", v, err)
+	}
+}
