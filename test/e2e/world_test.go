@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func begin(t *testing.T, s setup) *world {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	w.ctx = ctx
 	t.Cleanup(cancel)
-	w.ns = nameOf(cmp.Or(s.name, t.Name()))
+	w.ns = freshName(nameOf(cmp.Or(s.name, t.Name())))
 	w.driver = w.ns + ".csi.example"
 	w.must(w.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}, metav1.CreateOptions{}))
 	w.mustNot(shared.stage.Cluster.AwaitNamespace(ctx, w.ns))
@@ -92,6 +93,21 @@ func begin(t *testing.T, s setup) *world {
 		w.mustNot(err)
 	}
 	return w
+}
+
+// taken are the names of worlds so far: with -count a test makes more than one.
+var taken sync.Map
+
+func freshName(name string) string {
+	for number := 1; ; number++ {
+		candidate := name
+		if number > 1 {
+			candidate = fmt.Sprint(name, "-", number)
+		}
+		if _, isTaken := taken.LoadOrStore(candidate, true); !isTaken {
+			return candidate
+		}
+	}
 }
 
 // nameOf makes a name for objects from that of a test; a hash keeps two long ones apart.

@@ -143,6 +143,7 @@ func (c *Cast) register(ctx context.Context, roles Roles) error {
 	}
 	for _, node := range c.stage.nodes {
 		entry := storagev1.CSINodeDriver{Name: c.Info.Name, NodeID: node.Name}
+		err = nil
 		switch {
 		case roles.Socket != "" && len(node.Taints) > 0:
 			continue
