@@ -23,9 +23,11 @@ const look = 100 * time.Millisecond
 // everything here can be in between two states.
 type question func(ctx context.Context) (done bool, why string, err error)
 
-// await asks until the answer is yes, and shows what is waited for.
-func (s *Scene) await(ctx context.Context, what string, ask question) error {
-	began, told := time.Now(), time.Now()
+// await asks until the answer is yes, and shows what is waited for. Who waits longer is also told the last warning about
+// each of the named objects.
+func (s *Scene) await(ctx context.Context, what string, ask question, about ...string) error {
+	began, told, asked := time.Now(), time.Now(), time.Now()
+	var warning string
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	ticker := time.NewTicker(look)
@@ -46,8 +48,17 @@ func (s *Scene) await(ctx context.Context, what string, ask question) error {
 		select {
 		case <-ctx.Done():
 			s.Out.wipe()
-			return fmt.Errorf("waited for %s until %s: %s", time.Since(began).Round(time.Second), what, why)
+			return fmt.Errorf("waited for %s until %s: %s%s", time.Since(began).Round(time.Second), what, why, warning)
 		case now := <-ticker.C:
+			if now.Sub(asked) >= hurry {
+				asked = now
+				for _, name := range about {
+					if said := s.lastWarning(ctx, name); said != "" {
+						warning = fmt.Sprintf("; the last warning about %s is %s", name, said)
+						s.warn(name, said)
+					}
+				}
+			}
 			if s.Out.terminal || now.Sub(told) >= hurry {
 				told = now
 				s.Out.waiting(what, why, now.Sub(began))

@@ -13,6 +13,9 @@ import (
 // hurry is how often somebody who waits hears what for.
 const hurry = 5 * time.Second
 
+// again is how often they hear the same.
+const again = 30 * time.Second
+
 const indent = "      "
 
 // The colours of a terminal.
@@ -33,6 +36,9 @@ type Narrator struct {
 	// width is how much of the moving line there is to wipe.
 	width int
 	ticks int
+	// said is the last plain line of one who waits, and saidAt how long they had waited then.
+	said   string
+	saidAt time.Duration
 }
 
 // NewNarrator tells in plain lines.
@@ -82,9 +88,7 @@ func (n *Narrator) quote(who, words string) {
 
 func (n *Narrator) waiting(what, why string, since time.Duration) {
 	if !n.terminal {
-		if since >= hurry {
-			fmt.Fprintf(n.out, "%s… waiting for %ds until %s: %s\n", indent, int(since.Seconds()), what, cut(why, 160))
-		}
+		n.plainWaiting(what, why, since)
 		return
 	}
 	n.ticks++
@@ -95,6 +99,16 @@ func (n *Narrator) waiting(what, why string, since time.Duration) {
 	text = cut(text, 110)
 	fmt.Fprintf(n.out, "\r%s\x1b[K", n.colour(grey, text))
 	n.width = len(text)
+}
+
+// plainWaiting repeats itself rarely: a line that cannot be wiped stays for ever.
+func (n *Narrator) plainWaiting(what, why string, since time.Duration) {
+	text := what + ": " + cut(why, 160)
+	if since < hurry || text == n.said && since >= n.saidAt && since-n.saidAt < again {
+		return
+	}
+	n.said, n.saidAt = text, since
+	fmt.Fprintf(n.out, "%s… waiting for %ds until %s\n", indent, int(since.Seconds()), text)
 }
 
 // wipe takes the moving line away.

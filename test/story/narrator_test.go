@@ -38,6 +38,36 @@ func TestPlainLinesHaveNoColours(t *testing.T) {
 	}
 }
 
+func TestPlainLinesAreNotRepeatedSoon(t *testing.T) {
+	var out strings.Builder
+	n := NewNarrator(&out)
+	for seconds := range 41 {
+		why := "it is not"
+		if seconds == 20 {
+			why = "it is elsewhere"
+		}
+		n.waiting("it is there", why, time.Duration(seconds)*time.Second)
+	}
+	want := []string{"5s until it is there: it is not", "20s until it is there: it is elsewhere", "21s until it is there: it is not"}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("said\n%s", out.String())
+	}
+	for i, line := range lines {
+		if !strings.HasSuffix(line, want[i]) {
+			t.Errorf("line %d is %q, want %q at its end", i, line, want[i])
+		}
+	}
+	n.waiting("it is there", "it is not", 51*time.Second)
+	if !strings.HasSuffix(out.String(), "51s until it is there: it is not\n") {
+		t.Errorf("silent for half a minute:\n%s", out.String())
+	}
+	n.waiting("it is there", "it is not", 5*time.Second)
+	if !strings.HasSuffix(out.String(), "waiting for 5s until it is there: it is not\n") {
+		t.Errorf("the next one who waits hears nothing:\n%s", out.String())
+	}
+}
+
 func TestTheMovingLineIsWiped(t *testing.T) {
 	var out strings.Builder
 	n := NewTerminalNarrator(&out)

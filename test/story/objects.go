@@ -48,8 +48,8 @@ func (s *Scene) awaitBound(ctx context.Context, name string) (*corev1.Persistent
 		if claim, err = s.claim(ctx, name); err != nil {
 			return false, "", err
 		}
-		return claim.Status.Phase == corev1.ClaimBound, "it is " + string(claim.Status.Phase) + s.lastEvent(ctx, name), nil
-	})
+		return claim.Status.Phase == corev1.ClaimBound, "it is " + string(claim.Status.Phase), nil
+	}, name)
 	if err != nil {
 		return nil, err
 	}
@@ -64,14 +64,23 @@ func (s *Scene) awaitBound(ctx context.Context, name string) (*corev1.Persistent
 
 // awaitRunning waits until the scheduler has found a node, and publishes the volumes there.
 func (s *Scene) awaitRunning(ctx context.Context, name string) (stage.Folder, *corev1.Pod, error) {
-	var pod *corev1.Pod
-	err := s.await(ctx, fmt.Sprintf("pod %s has a node", name), func(ctx context.Context) (bool, string, error) {
+	pod, err := s.pod(ctx, name)
+	if err != nil {
+		return "", nil, fmt.Errorf("reading pod %s: %w", name, err)
+	}
+	var claims []string
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			claims = append(claims, v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	err = s.await(ctx, fmt.Sprintf("pod %s has a node", name), func(ctx context.Context) (bool, string, error) {
 		var err error
 		if pod, err = s.pod(ctx, name); err != nil {
 			return false, "", err
 		}
 		return pod.Spec.NodeName != "", "the scheduler says: " + schedulerSays(pod), nil
-	})
+	}, claims...)
 	if err != nil {
 		return "", nil, err
 	}
@@ -97,21 +106,6 @@ func schedulerSays(pod *corev1.Pod) string {
 		}
 	}
 	return "nothing yet"
-}
-
-// lastEvent is what was said about an object last, for the one who waits.
-func (s *Scene) lastEvent(ctx context.Context, name string) string {
-	events, err := s.Stage.Kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
-	if err != nil || len(events.Items) == 0 {
-		return ""
-	}
-	last := events.Items[0]
-	for _, e := range events.Items {
-		if !e.CreationTimestamp.Before(&last.CreationTimestamp) {
-			last = e
-		}
-	}
-	return fmt.Sprintf("; last event %s: %s", last.Reason, last.Message)
 }
 
 func (s *Scene) showClaims(claims ...*corev1.PersistentVolumeClaim) {

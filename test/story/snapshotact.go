@@ -139,7 +139,7 @@ func cutSnapshot(ctx context.Context, s *Scene) error {
 			why = ptr.Deref(snapshot.Status.Error.Message, why)
 		}
 		return ptr.Deref(snapshot.Status.ReadyToUse, false), why, nil
-	})
+	}, "disk-snapshot")
 	if err != nil {
 		return err
 	}

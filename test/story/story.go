@@ -42,6 +42,8 @@ type Scene struct {
 	handle string
 	// before are the ids of what the driver stored when the story began; none of it is ours.
 	before []string
+	// warned are the warnings that were shown.
+	warned map[string]bool
 }
 
 // Facts are what was found at each step, without anything that differs from run to run. Two runs that ended alike have
@@ -153,20 +155,26 @@ func (s *Scene) leftAtDriver(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(stored, func(id string) bool { return slices.Contains(s.before, id) }), nil
 }
 
-// adapt makes an example fit another driver: its name, and a topology key and value that it knows.
+// adapt makes an example fit another driver.
 func (s *Scene) adapt(manifest []byte) (adapted []byte, changes string) {
-	if s.Cast.Info.Name == exampleDriver {
-		return manifest, ""
-	}
-	pairs := []string{exampleDriver, s.Cast.Info.Name}
+	var segments map[string]string
 	if s.Cast.Info.HasTopology() {
-		key := s.Cast.Info.TopologyKeys()[0]
-		value := s.Cast.Info.Segments[key]
-		pairs = append(pairs, zoneKey, key, zoneRight, value, zoneWrong, value+"-elsewhere")
+		segments = s.Cast.Info.Segments
 	}
-	text := strings.NewReplacer(pairs...).Replace(string(manifest))
+	text := fit(string(manifest), s.Cast.Info.Name, segments)
 	if text == string(manifest) {
 		return manifest, ""
 	}
 	return []byte(text), "made to fit " + s.Cast.Info.Name
+}
+
+// fit puts in the name of the driver, and its values of the topology keys that the examples speak of.
+func fit(manifest, name string, segments map[string]string) string {
+	pairs := []string{exampleDriver, name}
+	for _, of := range []struct{ key, right, wrong string }{{zoneKey, zoneRight, zoneWrong}, {rackKey, rackRight, rackWrong}} {
+		if value, ok := segments[of.key]; ok && value != of.right {
+			pairs = append(pairs, of.right, value, of.wrong, value+"-elsewhere")
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(manifest)
 }

@@ -66,6 +66,31 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
+func TestFit(t *testing.T) {
+	manifest := func(driver, zone, rack string) string {
+		return "driver: " + driver + "\nkey: topology.kubernetes.io/zone\nvalues: [" + zone + "]\nkey: example.com/rack\nvalues: [" + rack + "]\n"
+	}
+	for _, tt := range []struct {
+		name, driver string
+		segments     map[string]string
+		right, wrong string
+	}{
+		{"ours", exampleDriver, map[string]string{zoneKey: zoneRight, rackKey: rackRight}, manifest(exampleDriver, zoneRight, rackRight), manifest(exampleDriver, zoneWrong, rackWrong)},
+		{"ours in another zone", exampleDriver, map[string]string{zoneKey: "x"}, manifest(exampleDriver, "x", rackRight), manifest(exampleDriver, "x-elsewhere", rackWrong)},
+		{"another with both keys", "o.example", map[string]string{zoneKey: "x", rackKey: "7"}, manifest("o.example", "x", "7"), manifest("o.example", "x-elsewhere", "7-elsewhere")},
+		{"another with keys of its own", "o.example", map[string]string{"zone": "a"}, manifest("o.example", zoneRight, rackRight), manifest("o.example", zoneWrong, rackWrong)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := fit(manifest(exampleDriver, zoneRight, rackRight), tt.driver, tt.segments); got != tt.right {
+				t.Errorf("the right place becomes\n%s", got)
+			}
+			if got := fit(manifest(exampleDriver, zoneWrong, rackWrong), tt.driver, tt.segments); got != tt.wrong {
+				t.Errorf("the wrong place becomes\n%s", got)
+			}
+		})
+	}
+}
+
 func TestAdmits(t *testing.T) {
 	in := func(key string, values ...string) corev1.NodeSelectorRequirement {
 		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}

@@ -21,6 +21,7 @@ const (
 	zoneWrong = "cn-hangzhou-d"
 	rackKey   = "example.com/rack"
 	rackRight = "rack-b"
+	rackWrong = "rack-d"
 )
 
 // place is one telling of the topology story.
@@ -33,17 +34,18 @@ type place struct {
 
 func zoneAct() act {
 	p := place{folder: "examples/topology/", class: "tandem-topology", claim: "topology-pvc", pod: "topology-pod", key: zoneKey}
-	return topologyAct("Topology", "A volume is made where its pod can run, and the class says which places are allowed.", p,
-		need{what: "topology", met: func(s *Scene) bool { return s.Cast.Info.HasTopology() }})
+	return topologyAct("Topology", "A volume is made where its pod can run, and the class says which places are allowed.", p)
 }
 
 func rackAct() act {
 	p := place{folder: "examples/rack/", class: "tandem-rack", claim: "rack-pvc", pod: "rack-pod", key: rackKey}
-	return topologyAct("Your own topology key", "Any label can be a place, if the driver names its key: here it is "+rackKey+".", p,
-		need{what: "topology key " + rackKey, met: func(s *Scene) bool { return slices.Contains(s.Cast.Info.TopologyKeys(), rackKey) }})
+	return topologyAct("Your own topology key", "Any label can be a place, if the driver names its key: here it is "+rackKey+".", p)
 }
 
-func topologyAct(title, says string, p place, needs need) act {
+func topologyAct(title, says string, p place) act {
+	needs := need{what: "topology key " + p.key, met: func(s *Scene) bool {
+		return s.Cast.Info.HasTopology() && slices.Contains(s.Cast.Info.TopologyKeys(), p.key)
+	}}
 	return act{title: title, says: says, steps: []step{
 		{title: "Three nodes, one of them for the control plane", needs: needs, play: p.showNodes},
 		{title: "A class that allows only a place where no node is: the claim waits for its consumer", needs: needs, play: p.makeClaim},
