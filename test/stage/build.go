@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -64,7 +66,8 @@ func build(ctx context.Context, root, dir string, out io.Writer) (map[Program]st
 		return nil, fmt.Errorf("making the folder for programs: %w", err)
 	}
 	began := time.Now()
-	fmt.Fprintln(out, "building the provisioner, the snapshotter and the example driver")
+	version := describe(ctx, root)
+	fmt.Fprintf(out, "building the provisioner, the snapshotter and the example driver, version %s\n", version)
 	programs := map[Program]string{}
 	for _, target := range []struct {
 		program Program
@@ -72,7 +75,7 @@ func build(ctx context.Context, root, dir string, out io.Writer) (map[Program]st
 	}{{Provisioner, "cmd/provisioner"}, {Snapshotter, "cmd/snapshotter"}, {Driver, "examples/driver"}} {
 		path := filepath.Join(dir, string(target.program))
 		// Each from its own folder: that works whichever module it belongs to.
-		if err := compile(ctx, filepath.Join(root, filepath.FromSlash(target.source)), path, out); err != nil {
+		if err := compile(ctx, filepath.Join(root, filepath.FromSlash(target.source)), path, version, out); err != nil {
 			return nil, fmt.Errorf("building %s: %w", target.source, err)
 		}
 		programs[target.program] = path
@@ -97,17 +100,33 @@ func find(dir string) (map[Program]string, error) {
 	return programs, nil
 }
 
-func compile(ctx context.Context, source, target string, out io.Writer) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", target, ".")
+// describe names the checkout as make does.
+func describe(ctx context.Context, root string) string {
+	cmd := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty")
+	cmd.Dir = root
+	said, err := cmd.Output()
+	if version := strings.TrimSpace(string(said)); err == nil && version != "" {
+		return version
+	}
+	return "unknown"
+}
+
+func compile(ctx context.Context, source, target, version string, out io.Writer) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", target, ".")
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting go: %w", err)
-	}
+	// go has children, and they hold what it says.
+	leash(cmd)
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	go func() {
+		// See Process.Start: the thread that forks has to stay.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		done <- cmd.Run()
+	}()
 	began := time.Now()
 	ticker := time.NewTicker(buildSilence)
 	defer ticker.Stop()
@@ -117,7 +136,7 @@ func compile(ctx context.Context, source, target string, out io.Writer) error {
 			fmt.Fprintf(out, "compiling the %s, %s so far\n", filepath.Base(target), time.Since(began).Round(time.Second))
 		case err := <-done:
 			if err != nil {
-				return errors.Join(err, errors.New(strings.TrimSpace(said.String())))
+				return errors.Join(context.Cause(ctx), err, errors.New(strings.TrimSpace(said.String())))
 			}
 			return nil
 		}
