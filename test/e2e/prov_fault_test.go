@@ -44,7 +44,7 @@ func behind(t *testing.T) (api *proxy.API, flag string) {
 	return api, "--kubeconfig=" + file
 }
 
-// TestWritesThatTimeOut (B083, T57, W13): of the writes every fourth answers 504, and every second of those was done all the
+// TestWritesThatTimeOut (B083, T57, PW-13): of the writes every fourth answers 504, and every second of those was done all the
 // same. Each claim gets its one volume. Catches one that makes a volume anew when saving it fails, and one that gives up.
 func TestWritesThatTimeOut(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,7 @@ func (w *world) otherNamespace(class string) string {
 	return other
 }
 
-// TestForeignSources (T50, T51, T52, W19, W22, W25): data of another namespace with the consent of its owner, in a cluster that
+// TestForeignSources (T50, T51, T52, PW-19, PW-22, PW-25): data of another namespace with the consent of its owner, in a cluster that
 // learns what a grant is only while the sidecar runs. Nothing is restarted. Catches one that waits for the kind before it
 // does anything, one that reads grants only at its start, and one that protects sources of the claim's own namespace only.
 func TestForeignSources(t *testing.T) {

@@ -45,7 +45,7 @@ func (w *world) checkNoOverlap() {
 	}
 }
 
-// TestLeaderLeaves (B071, T105, W26): of two sidecars one works. When it is told to end in the middle of a call, it gives the lease
+// TestLeaderLeaves (B071, T105, PW-26): of two sidecars one works. When it is told to end in the middle of a call, it gives the lease
 // back and ends well, the other goes on, and the two never work at once. A leader that is killed and started again is not kept
 // out by its own lease for longer than that lasts.
 func TestLeaderLeaves(t *testing.T) {

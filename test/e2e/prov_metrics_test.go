@@ -60,7 +60,7 @@ func (f families) count(name string, labels map[string]string) float64 {
 	return -1
 }
 
-// TestMetrics (T106, W26, W28, PP-13): names and labels that dashboards rely on, after one success, one failure and one deletion. What
+// TestMetrics (T106, PW-26, PW-28, PP-13): names and labels that dashboards rely on, after one success, one failure and one deletion. What
 // is not ours, or waits, counts as neither. Catches one that counts a claim of another driver, or a volume that is there
 // already, as failed.
 func TestMetrics(t *testing.T) {
@@ -120,7 +120,7 @@ func TestMetrics(t *testing.T) {
 	}
 	checkFamilies(t, got)
 	checkParts(t, w.provisioner.Path)
-	// What leads and is told to end ends well (W26).
+	// What leads and is told to end ends well (PW-26).
 	if state := w.provisioner.Terminate(); state.ExitCode() != 0 {
 		t.Errorf("ended with %v", state)
 	}

@@ -91,7 +91,7 @@ func TestWorkerIsFreeAgain(t *testing.T) {
 	w.repeats = 5
 }
 
-// TestCachesThatDoNotFill (W25): a right that is missing is told by name, health says that there is no work, the lease stays free
+// TestCachesThatDoNotFill (PW-25): a right that is missing is told by name, health says that there is no work, the lease stays free
 // for one that could work, and the work begins when the right is there. Catches one that waits in silence while it leads.
 func TestCachesThatDoNotFill(t *testing.T) {
 	t.Parallel()

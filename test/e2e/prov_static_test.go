@@ -35,7 +35,7 @@ func (w *world) static(name, driver, handle, claim string) *corev1.PersistentVol
 	return made
 }
 
-// TestStaticVolumes (T71, W24): a volume that was given by hand is protected while it is bound and deleted when it is released,
+// TestStaticVolumes (T71, PW-24): a volume that was given by hand is protected while it is bound and deleted when it is released,
 // as users of the reclaim policy expect. One of another driver is not touched. Catches one that manages only what it made.
 func TestStaticVolumes(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestFullNode(t *testing.T) {
 	}
 }
 
-// TestGoneNode (T84, W21): a node that is not there any more, or never was, is given back to the scheduler.
+// TestGoneNode (T84, PW-21): a node that is not there any more, or never was, is given back to the scheduler.
 func TestGoneNode(t *testing.T) {
 	t.Parallel()
 	w := begin(t, setup{withoutSnapshotter: true})
