@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ takes ten minutes or so on two cores.
 
 // demo is one telling of the story.
 type demo struct {
-	out    *os.File
+	out    io.Writer
 	colour bool
 	// driver is the socket of another driver, and chaos says whom to kill; both are empty mostly.
 	driver string
@@ -38,18 +39,28 @@ type demo struct {
 	scene *story.Scene
 }
 
-func newDemo(out *os.File) *demo {
+func newDemo(out *output) *demo {
 	keep := os.Getenv("KEEP")
 	return &demo{
-		out: out, colour: isTerminal(out) || isColourWanted(),
+		out: out, colour: out.isTerminal() || isColourWanted(),
 		driver: os.Getenv("DRIVER"), chaos: os.Getenv("CHAOS"), keep: keep != "" && keep != "0",
 	}
 }
 
-// isTerminal also says yes for other devices, where colours do no harm.
-func isTerminal(out *os.File) bool {
-	info, err := out.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+// check refuses what could only fail later, before anything is built or started.
+func (d *demo) check(ctx context.Context) error {
+	switch d.chaos {
+	case "", "both", string(stage.Provisioner), string(stage.Snapshotter):
+	default:
+		return fmt.Errorf("CHAOS is provisioner, snapshotter or both, not %q", d.chaos)
+	}
+	if d.driver == "" {
+		return nil
+	}
+	if _, err := stage.Greet(ctx, d.driver); err != nil {
+		return fmt.Errorf("the variable DRIVER: %w", err)
+	}
+	return nil
 }
 
 // run plays, cleans up and speaks the verdict, which is the last line.
@@ -66,29 +77,38 @@ type ending struct {
 	began   time.Time
 	// interrupted is set if somebody wanted it to end early.
 	interrupted bool
+	// kept is set if all of it is still running.
+	kept bool
 }
 
-// finish stops everything. The folder with the logs stays if there is something to read in them.
+// finish stops everything. If something failed, the logs stay.
 func (d *demo) finish(ctx context.Context, e ending) int {
 	e.interrupted = ctx.Err() != nil && e.err != nil
-	if d.stage != nil {
-		fmt.Fprintln(d.out, "\nstopping everything that was started")
-		e.err = errors.Join(e.err, d.stage.End())
-		if e.err == nil || e.interrupted {
-			e.err = errors.Join(e.err, d.stage.Remove())
+	if d.stage == nil {
+		return d.speak(e)
+	}
+	fmt.Fprintln(d.out, "\nstopping everything that was started")
+	ended := d.stage.End()
+	switch {
+	case ended != nil:
+		// What could not be ended may still be in use: nothing is removed below it.
+		e.err, e.interrupted = errors.Join(e.err, fmt.Errorf("not everything could be stopped: %w", ended)), false
+	case e.err == nil || e.interrupted:
+		if err := d.stage.Remove(); err != nil {
+			e.err, e.interrupted = errors.Join(e.err, err), false
 		}
+	default:
+		e.err = errors.Join(e.err, d.stage.KeepLogs())
 	}
 	return d.speak(e)
 }
 
+// codeInterrupted is what shells return for a program that was interrupted.
+const codeInterrupted = 130
+
 // speak says the last line, and returns the exit code that agrees with it.
 func (d *demo) speak(e ending) int {
 	took := time.Since(e.began).Round(time.Second)
-	if e.err == nil {
-		fmt.Fprintf(d.out, "\nDEMO PASSED: %s, in %s\n", e.verdict, took)
-		return 0
-	}
-	fmt.Fprintf(d.out, "\nwhat is known about the failure:\n  %s\n", strings.ReplaceAll(e.err.Error(), "\n", "\n  "))
 	where := "setting up"
 	if d.scene != nil {
 		where = "after the last step"
@@ -97,12 +117,18 @@ func (d *demo) speak(e ending) int {
 	if errors.As(e.err, &failed) {
 		where = "step " + failed.Step
 	}
-	if e.interrupted {
-		where = "interrupted at " + where
+	switch {
+	case e.err == nil:
+		fmt.Fprintf(d.out, "\nDEMO PASSED: %s, in %s\n", e.verdict, took)
+		return 0
+	case e.interrupted:
+		fmt.Fprintf(d.out, "\ninterrupted at %s, everything stopped (after %s)\n", where, took)
+		return codeInterrupted
 	}
-	if d.stage != nil {
+	fmt.Fprintf(d.out, "\nwhat is known about the failure:\n  %s\n", strings.ReplaceAll(e.err.Error(), "\n", "\n  "))
+	if d.stage != nil && !e.kept {
 		if _, err := os.Stat(d.stage.Dir()); err == nil {
-			where += ", the logs are in " + d.stage.Dir()
+			fmt.Fprintf(d.out, "\nthe logs stay in %s; when they are of no use any more:\n  rm -rf %s\n", d.stage.Dir(), d.stage.Dir())
 		}
 	}
 	fmt.Fprintf(d.out, "\nDEMO FAILED: %s (after %s)\n", where, took)
@@ -163,7 +189,7 @@ func (d *demo) cast(ctx context.Context) (*stage.Cast, []*stage.Process, error) 
 		}
 	}
 	if d.chaos != "" && len(victims) == 0 {
-		return nil, nil, fmt.Errorf("CHAOS is provisioner, snapshotter or both, not %q", d.chaos)
+		return nil, nil, fmt.Errorf("CHAOS=%s: there is no such sidecar beside this driver", d.chaos)
 	}
 	return cast, victims, nil
 }

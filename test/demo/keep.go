@@ -28,29 +28,29 @@ func isKeeper() bool { return os.Getenv(keeperVariable) != "" }
 func isColourWanted() bool { return os.Getenv(colourVariable) != "" }
 
 // startKeeper starts the second process and listens to it.
-func startKeeper(ctx context.Context) int {
+func (d *demo) startKeeper(ctx context.Context) int {
 	said, mouth, err := os.Pipe()
 	if err != nil {
-		return failed(err)
+		return d.failed(err)
 	}
 	code, codeEnd, err := os.Pipe()
 	if err != nil {
-		return failed(err)
+		return d.failed(err)
 	}
 	path, err := os.Executable()
 	if err != nil {
-		return failed(err)
+		return d.failed(err)
 	}
 	keeper := exec.Command(path)
 	keeper.Env = append(os.Environ(), keeperVariable+"=1")
-	if isTerminal(os.Stdout) {
+	if d.colour {
 		keeper.Env = append(keeper.Env, colourVariable+"=1")
 	}
 	keeper.Stdout, keeper.Stderr, keeper.ExtraFiles = mouth, mouth, []*os.File{codeEnd}
 	// A session of its own: Ctrl-C on this terminal, or closing it, is not for what is kept.
 	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := keeper.Start(); err != nil {
-		return failed(err)
+		return d.failed(err)
 	}
 	// Our copies of the keeper's ends: without closing them the pipes would never end.
 	_, _ = mouth.Close(), codeEnd.Close()
@@ -63,17 +63,17 @@ func startKeeper(ctx context.Context) int {
 		case <-told:
 		}
 	}()
-	_, copyErr := io.Copy(os.Stdout, said)
+	_, copyErr := io.Copy(d.out, said)
 	close(told)
 	answer, err := io.ReadAll(code)
 	if err != nil || copyErr != nil || len(answer) != 1 {
-		return failed(fmt.Errorf("the process that plays has ended without a verdict"))
+		return d.failed(fmt.Errorf("the process that plays has ended without a verdict"))
 	}
 	return int(answer[0])
 }
 
-func failed(err error) int {
-	fmt.Printf("\nDEMO FAILED: %v\n", err)
+func (d *demo) failed(err error) int {
+	fmt.Fprintf(d.out, "\nDEMO FAILED: %v\n", err)
 	return 1
 }
 
@@ -90,6 +90,7 @@ func (d *demo) runAndKeep(ctx context.Context) int {
 		return d.tell(code, d.finish(ctx, e))
 	}
 	d.explain()
+	e.kept = true
 	result := d.tell(code, d.speak(e))
 	if err := d.fallSilent(); err != nil {
 		fmt.Fprintln(d.out, err)
@@ -128,7 +129,7 @@ func (d *demo) explain() {
 		logs = append(logs, p.Log)
 	}
 	fmt.Fprintf(d.out, `
-Everything is left running. To use it:
+Everything is left running, in the background. To use it:
 
   export KUBECONFIG=%s
 
@@ -138,15 +139,32 @@ logs:
 
 to try (kubectl is not part of this; any will do):
   kubectl get nodes,csinodes,storageclasses
-  kubectl apply -f examples/pvc.yaml && kubectl get pvc,pv -w
-  kubectl apply -f examples/snapshot.yaml && kubectl get volumesnapshots,volumesnapshotcontents
-  kubectl delete -f examples/snapshot.yaml -f examples/pvc.yaml
+  kubectl apply -f examples/pvc.yaml
+  kubectl wait --for=jsonpath='{.status.phase}'=Bound pvc/disk-pvc
+  kubectl get pvc,pv%s
+  kubectl delete -f examples/pvc.yaml
   kubectl get events --sort-by=.lastTimestamp
+
+Pods that you apply get a node and then stay Pending: no kubelet runs here, and the one that the demo plays is for the pods
+of its story only. Claims whose class waits for the first consumer get their volumes all the same, as soon as the scheduler
+has chosen a node for the pod.
 
 the socket of the driver, for your own CSI calls:
   %s
 
-to stop all of it:
+to stop all of it, and remove its folder:
   kill %d
-`, d.stage.Cluster.Kubeconfig(), strings.Join(logs, "\n  "), filepath.Join(d.stage.Cluster.Dir(), "*.log"), d.scene.Cast.Socket, os.Getpid())
+`, d.stage.Cluster.Kubeconfig(), strings.Join(logs, "\n  "), filepath.Join(d.stage.Cluster.Dir(), "*.log"), d.snapshotLines(), d.scene.Cast.Socket, os.Getpid())
+}
+
+// snapshotLines are for drivers that make snapshots.
+func (d *demo) snapshotLines() string {
+	if !d.scene.Cast.Info.Can("CREATE_DELETE_SNAPSHOT") {
+		return ""
+	}
+	return `
+  kubectl apply -f examples/snapshot.yaml
+  kubectl wait --for=jsonpath='{.status.readyToUse}'=true volumesnapshot/disk-snapshot
+  kubectl get volumesnapshots,volumesnapshotcontents
+  kubectl delete -f examples/snapshot.yaml`
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -14,16 +15,20 @@ import (
 
 // demo builds the story with progress shown and then steps aside: the story writes to the terminal itself, handles Ctrl-C
 // itself, and speaks its own verdict. Only when it cannot be built, or ends without success, is a verdict added here.
-func demo() int {
-	fmt.Println("==> building the demo (the first time this compiles for some minutes, later for seconds)")
-	if err := goCommand("build", "-o", "bin/demo", "./test/demo")(context.Background(), os.Stdout); err != nil {
-		fmt.Printf("FAIL: make demo: the demo does not build, see the lines above (%v)\n", err)
+func demo(ctx context.Context, out io.Writer) int {
+	fmt.Fprintln(out, "==> building the demo (the first time this compiles for some minutes, later for seconds)")
+	if err := goCommand("build", "-o", "bin/demo", "./test/demo")(ctx, out); err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintln(out, "interrupted while building the demo, everything stopped")
+			return codeInterrupted
+		}
+		fmt.Fprintf(out, "FAIL: make demo: the demo does not build, see the lines above (%v)\n", err)
 		return 1
 	}
 	story := exec.Command("bin/demo")
 	story.Stdin, story.Stdout, story.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := story.Start(); err != nil {
-		fmt.Printf("FAIL: make demo: starting the story: %v\n", err)
+		fmt.Fprintf(out, "FAIL: make demo: starting the story: %v\n", err)
 		return 1
 	}
 	forward(story.Process)
@@ -31,22 +36,25 @@ func demo() int {
 	if err == nil {
 		return 0
 	}
-	fmt.Printf("FAIL: make demo: the story did not come to its end (%v), see the lines above\n", err)
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+	if errors.As(err, &exit) && exit.ExitCode() == codeInterrupted {
+		return codeInterrupted
+	}
+	fmt.Fprintf(out, "FAIL: make demo: the story did not come to its end (%v), see the lines above\n", err)
+	if exit != nil && exit.ExitCode() > 0 {
 		return exit.ExitCode()
 	}
 	return 1
 }
 
-// forward passes on SIGTERM, which comes to one process. Ctrl-C is only caught: the terminal sends it to the story as well,
+// forward passes on SIGTERM and SIGHUP, which come to one process. Ctrl-C is only caught: the terminal sends it to the story as well,
 // and this process has to outlive it.
 func forward(story *os.Process) {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		for s := range signals {
-			if s == syscall.SIGTERM {
+			if s != os.Interrupt {
 				_ = story.Signal(s) // It may have ended on its own; then there is nothing to tell it.
 			}
 		}

@@ -11,6 +11,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -18,32 +19,41 @@ import (
 	"syscall"
 )
 
-func main() {
-	names := os.Args[1:]
+func main() { os.Exit(start(os.Args[1:])) }
+
+func start(names []string) int {
 	steps, err := pick(names)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "run: %v\nusage: go run ./test/run step...\n\n%s", err, describe())
-		os.Exit(2)
+		return 2
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	ctx, lost := context.WithCancel(ctx)
+	defer lost()
+	out := newOutput(os.Stdout, lost)
 	if slices.Equal(names, []string{"demo"}) {
-		os.Exit(demo())
+		return demo(ctx, out)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	results := runAll(ctx, os.Stdout, steps)
-	stop()
-	report(os.Stdout, "make "+strings.Join(names, " "), results)
+	title := "make " + strings.Join(names, " ")
+	results := runAll(ctx, out, steps)
+	if ctx.Err() != nil {
+		reportInterrupted(out, title, results)
+		return codeInterrupted
+	}
+	report(out, title, results)
 	if failed(results) > 0 {
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // runAll goes on after a step that failed: one run then tells everything that is wrong.
-func runAll(ctx context.Context, out *os.File, steps []step) []result {
+func runAll(ctx context.Context, out io.Writer, steps []step) []result {
 	results := make([]result, 0, len(steps))
 	for i, s := range steps {
 		if ctx.Err() != nil {
-			results = append(results, result{step: s, failed: 1, note: "interrupted"})
-			continue
+			break
 		}
 		fmt.Fprintf(out, "\n==> [%d/%d] %s: %s\n", i+1, len(steps), s.name, s.says)
 		results = append(results, s.timed(ctx, out))

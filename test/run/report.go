@@ -39,10 +39,34 @@ func report(out io.Writer, title string, results []result) {
 	_ = table.Flush() // A terminal that is gone has nobody to tell.
 	fmt.Fprintf(out, "\n%d passed, %d failed\n", passed, failed(results))
 	if len(bad) == 0 {
-		fmt.Fprintf(out, "PASS: %s, %d steps in %s, %d tests skipped\n", title, len(results), took.Round(time.Second), skipped)
+		text := fmt.Sprintf("%s, %s in %s", title, count(len(results), "step"), took.Round(time.Second))
+		if skipped > 0 {
+			text += ", " + count(skipped, "test") + " skipped"
+		}
+		fmt.Fprintf(out, "PASS: %s\n", text)
 		return
 	}
 	fmt.Fprintf(out, "FAIL: %s, look above at what stands under \"==> … %s\"\n", title, strings.Join(bad, "\", \""))
+}
+
+func count(number int, what string) string {
+	if number != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", number, what)
+}
+
+// reportInterrupted tells what was known before somebody ended the run. The step in which it ended has no verdict.
+func reportInterrupted(out io.Writer, title string, results []result) {
+	fmt.Fprintln(out)
+	for _, r := range results[:max(0, len(results)-1)] {
+		fmt.Fprintf(out, "%s: %d passed, %d failed\n", r.step.name, r.passed, r.failed)
+	}
+	where := "before its first step"
+	if len(results) > 0 {
+		where = "in " + results[len(results)-1].step.name
+	}
+	fmt.Fprintf(out, "interrupted: %s, %s, everything stopped\n", title, where)
 }
 
 func oneLine(note string) string {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -152,5 +153,44 @@ func TestHeartbeatSpeaksOnlyInSilence(t *testing.T) {
 	p.say(p.last.Add(silence))
 	if !strings.Contains(out.String(), "go test") {
 		t.Errorf("said %q after %s of silence", out.String(), silence)
+	}
+}
+
+func TestReportOfARunWithoutSkips(t *testing.T) {
+	var out strings.Builder
+	report(&out, "make sanity", []result{{step: step{name: "sanity"}, passed: 1, took: time.Second}})
+	if !strings.HasSuffix(out.String(), "\nPASS: make sanity, 1 step in 1s\n") {
+		t.Errorf("ends with %q", out.String())
+	}
+}
+
+func TestReportOfAnInterruption(t *testing.T) {
+	unit, e2e := result{step: step{name: "unit"}, passed: 7}, result{step: step{name: "e2e"}, failed: 1}
+	for want, results := range map[string][]result{
+		"\nunit: 7 passed, 0 failed\ninterrupted: make test, in e2e, everything stopped\n": {unit, e2e},
+		"\ninterrupted: make test, before its first step, everything stopped\n":            nil,
+	} {
+		var out strings.Builder
+		if reportInterrupted(&out, "make test", results); out.String() != want {
+			t.Errorf("said %q, want %q", out.String(), want)
+		}
+	}
+}
+
+func TestReadersWhoLeaveInterrupt(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	ctx, lost := context.WithCancel(t.Context())
+	defer lost()
+	out := newOutput(writer, lost)
+	if _, err := out.Write([]byte("one")); err != nil || ctx.Err() != nil {
+		t.Errorf("with a reader: %v, %v", err, ctx.Err())
+	}
+	reader.Close()
+	if _, err := out.Write([]byte("two")); err != nil || ctx.Err() == nil {
+		t.Errorf("without a reader: %v, %v", err, ctx.Err())
 	}
 }
