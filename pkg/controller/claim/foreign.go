@@ -36,7 +36,7 @@ func (c *Controller) grantsFor(claim *corev1.PersistentVolumeClaim) provision.Gr
 		if err := c.Grants.Failure(); err != nil {
 			return provision.Grants{Unknown: fmt.Errorf("%w; sources in other namespaces need the ReferenceGrant CRD (gateway.networking.k8s.io/v1beta1) and the right to list and watch referencegrants", err)}
 		}
-		return provision.Grants{Unknown: errors.New("they are not listed yet"), Coming: true}
+		return provision.Grants{Unknown: errors.New("they are not listed yet; if that stays so, the log of the provisioner names the right that it lacks"), Coming: true}
 	}
 	var all []provision.Grant
 	for _, grant := range c.Grants.ByIndex(kube.ByNamespace, source.Namespace) {

@@ -115,7 +115,7 @@ func TestGrantsAreListedLate(t *testing.T) {
 	grants.absent = true
 	h.Horizon = 0
 	h.Settle()
-	want(t, h, "event default/data: Normal ProvisioningFailed accessing other/source of PersistentVolumeClaim dataSource from default/data isn't allowed: ReferenceGrants cannot be read: they are not listed yet")
+	want(t, h, "event default/data: Normal ProvisioningFailed accessing other/source of PersistentVolumeClaim dataSource from default/data isn't allowed: ReferenceGrants cannot be read: they are not listed yet; if that stays so, the log of the provisioner names the right that it lacks")
 }
 
 // TestAttributesClassesAreNotServed (T27): a cluster that certainly lacks the kind switches the feature off; not to know
