@@ -4,7 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
@@ -50,6 +53,28 @@ func (c claimSet) covers(reason string) string {
 		return claim
 	}
 	return ""
+}
+
+// greetPatience is short: a driver that is said to be there should answer at once.
+const greetPatience = 5 * time.Second
+
+// greet asks the driver for its name, since hundreds of specs that all fail to connect say less than one line.
+func greet(ctx context.Context, address string) (name string, err error) {
+	if !strings.HasPrefix(address, "unix:///") {
+		return "", errors.New("this is not of the form unix:///absolute/path/of/a/socket")
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, greetPatience)
+	defer cancel()
+	about, err := csi.NewIdentityClient(conn).GetPluginInfo(ctx, &csi.GetPluginInfoRequest{})
+	if err != nil {
+		return "", fmt.Errorf("no driver answers GetPluginInfo there: %w", err)
+	}
+	return about.GetName(), nil
 }
 
 // claims asks the driver.

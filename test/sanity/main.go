@@ -49,7 +49,13 @@ func parent(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	names := []string{foreign}
-	if os.Getenv(endpointVariable) == "" {
+	if endpoint := os.Getenv(endpointVariable); endpoint != "" {
+		name, err := greet(ctx, endpoint)
+		if err != nil {
+			return fmt.Errorf("%s=%s: %w", endpointVariable, endpoint, err)
+		}
+		fmt.Printf("sanity: the driver at %s is %s\n", endpoint, name)
+	} else {
 		names = ownVariants()
 		if err := build(ctx, dir); err != nil {
 			return err

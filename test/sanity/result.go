@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -64,7 +65,7 @@ func specs(config sanity.TestConfig, name string, claimed claimSet) (result, err
 	sc := sanity.GinkgoTest(&config)
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	config2, reporter := ginkgo.GinkgoConfiguration()
-	reporter.Succinct = true
+	reporter.Succinct, reporter.NoColor = true, !isTerminal(os.Stdout)
 	passed := ginkgo.RunSpecs(suite{}, "csi-test: "+name, config2, reporter)
 	sc.Finalize()
 	fmt.Println()
@@ -85,6 +86,11 @@ func specs(config sanity.TestConfig, name string, claimed claimSet) (result, err
 	return r, nil
 }
 
+func isTerminal(out *os.File) bool {
+	info, err := out.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
 // count also collects why specs were skipped. One that is switched off in
 // csi-test itself has no reason.
 func count(report types.Report) (result, map[string]int) {
@@ -101,7 +107,7 @@ func count(report types.Report) (result, map[string]int) {
 			r.Passed++
 		case s.State.Is(types.SpecStateSkipped):
 			r.Skipped++
-			reasons[s.Failure.Message]++
+			reasons[cmp.Or(s.Failure.Message, "no reason given: "+s.FullText())]++
 		case s.State.Is(types.SpecStatePending):
 			r.Skipped++
 			reasons["switched off in csi-test: "+s.LeafNodeText]++

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/onsi/ginkgo/v2/types"
@@ -48,5 +50,26 @@ func TestCount(t *testing.T) {
 	}
 	if reasons["because"] != 1 || reasons["switched off in csi-test: spec"] != 1 {
 		t.Errorf("reasons %v", reasons)
+	}
+}
+
+func TestSkipsWithoutAReasonNameTheSpec(t *testing.T) {
+	_, reasons := count(types.Report{SpecReports: types.SpecReports{{
+		LeafNodeType: types.NodeTypeIt, State: types.SpecStateSkipped, LeafNodeText: "should work", ContainerHierarchyTexts: []string{"Node", "Stage"},
+	}}})
+	if reasons["no reason given: Node Stage should work"] != 1 {
+		t.Errorf("reasons %v", reasons)
+	}
+}
+
+func TestGreetNamesWhatIsWrong(t *testing.T) {
+	for address, says := range map[string]string{
+		"unix://" + filepath.Join(t.TempDir(), "nobody"): "nobody",
+		"/run/csi/socket": "unix:///absolute",
+		"tcp://x:1":       "unix:///absolute",
+	} {
+		if _, err := greet(t.Context(), address); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q in it", address, err, says)
+		}
 	}
 }
