@@ -12,12 +12,14 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 )
+
+// version is written by the linker; make does that.
+var version = "unknown"
 
 func main() {
 	os.Exit(start())
@@ -27,19 +29,10 @@ func main() {
 func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o := newOptions()
-	flags := flag.NewFlagSet("driver", flag.ContinueOnError)
-	o.AddFlags(flags)
-	if err := flags.Parse(os.Args[1:]); errors.Is(err, flag.ErrHelp) {
+	settings, err := parse(os.Args[1:], os.Stdout)
+	if errors.Is(err, errDone) {
 		return 0
-	} else if err != nil {
-		return 2
 	}
-	if flags.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "driver: unexpected argument %q\n", flags.Arg(0))
-		return 2
-	}
-	settings, err := o.Settle()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "driver:", err)
 		return 2

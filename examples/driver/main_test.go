@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +56,10 @@ func launch(t *testing.T, dir string) *process {
 	})
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		if _, err = os.Stat(filepath.Join(dir, "csi")); err == nil {
+		// A killed predecessor leaves its sockets behind: that one is there says nothing.
+		var csiSocket net.Conn
+		if csiSocket, err = net.Dial("unix", filepath.Join(dir, "csi")); err == nil {
+			_ = csiSocket.Close()
 			if _, err = c.Rules(t.Context()); err == nil {
 				return &process{cmd, csi.NewControllerClient(conn), c}
 			}

@@ -5,7 +5,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strconv"
@@ -13,6 +16,34 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/examples/driver/backend"
 )
+
+// errDone says that all that was asked for has been told.
+var errDone = errors.New("nothing more to do")
+
+// parse reads the arguments; help and version go to out.
+func parse(args []string, out io.Writer) (*settings, error) {
+	o, wantsVersion := newOptions(), false
+	flags := flag.NewFlagSet("driver", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	o.AddFlags(flags)
+	flags.BoolVar(&wantsVersion, "version", false, "print the version and exit")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(out, "A small CSI driver that keeps its volumes in a folder. Its flags, of which --endpoint and --state are needed:")
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+		return nil, errDone
+	case err != nil:
+		return nil, fmt.Errorf("%w; see --help", err)
+	case flags.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q; see --help", flags.Arg(0))
+	case wantsVersion:
+		fmt.Fprintln(out, "driver", version)
+		return nil, errDone
+	}
+	return o.Settle()
+}
 
 // repeated is a flag that may be given more than once.
 type repeated []string

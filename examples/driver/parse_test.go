@@ -92,3 +92,53 @@ func TestNonsenseIsRefused(t *testing.T) {
 		t.Errorf("a secret line without a key: %v", err)
 	}
 }
+
+func TestArguments(t *testing.T) {
+	full := []string{"--endpoint=unix:///x/s", "--state=/x/state"}
+	for _, tt := range []struct {
+		name       string
+		args       []string
+		out, wrong string
+	}{
+		{"good ones", full, "", ""},
+		{"help", []string{"--help"}, "-node-topology", "nothing more to do"},
+		{"version", []string{"--version"}, "driver unknown\n", "nothing more to do"},
+		{"an unknown flag", append([]string{"--nonsense"}, full...), "", "flag provided but not defined: -nonsense; see --help"},
+		{"an argument", append(full, "more"), "", `unexpected argument "more"; see --help`},
+		{"nothing", nil, "", "--endpoint and --state are needed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			_, err := parse(tt.args, &out)
+			if (err == nil) != (tt.wrong == "") || err != nil && err.Error() != tt.wrong {
+				t.Errorf("error %v, want %q", err, tt.wrong)
+			}
+			if !strings.Contains(out.String(), tt.out) || tt.out == "" && out.Len() > 0 {
+				t.Errorf("said %q, want %q in it", out.String(), tt.out)
+			}
+		})
+	}
+}
+
+func TestSocketsComeFirst(t *testing.T) {
+	dir := t.TempDir()
+	if err := prepareSockets(filepath.Join(dir, "a", "b", "s"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "a", "b")); err != nil || info.Mode().Perm()&0o027 != 0 {
+		t.Errorf("the folder is %v, %v", info, err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, socket := range []string{filepath.Join(file, "s"), filepath.Join(dir, strings.Repeat("x", 120))} {
+		s := &settings{endpoint: socket, backend: backend.Options{Dir: filepath.Join(dir, "state")}}
+		if err := run(t.Context(), s); err == nil || !strings.Contains(err.Error(), socket) {
+			t.Errorf("%s: %v", socket, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "state")); err == nil {
+			t.Errorf("%s: there is a state all the same", socket)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"google.golang.org/grpc"
@@ -25,8 +26,15 @@ import (
 // cut off is found by its name when the caller asks again.
 const grace = 2 * time.Second
 
+// maximumSocket is what Linux leaves for the path of a socket.
+const maximumSocket = 107
+
 // run serves until the context ends.
 func run(ctx context.Context, s *settings) (err error) {
+	// First, since it fails most: for a wrong path nothing else should have been made.
+	if err := prepareSockets(s.endpoint, s.control); err != nil {
+		return err
+	}
 	b, err := backend.Open(s.backend)
 	if err != nil {
 		return err
@@ -91,6 +99,22 @@ func stop(services *grpc.Server) {
 		services.Stop()
 		<-done
 	}
+}
+
+// prepareSockets makes the folders of sockets. Whoever reaches a socket can do anything to the volumes.
+func prepareSockets(paths ...string) error {
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		if len(path) > maximumSocket {
+			return fmt.Errorf("the path of the socket %s has %d bytes, and %d at most are possible", path, len(path), maximumSocket)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			return fmt.Errorf("making the folder of the socket %s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // listen takes over the socket that a killed predecessor left behind.
