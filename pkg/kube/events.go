@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 )
 
 // Recorder tells users what happened to an object, as events. It never blocks and never fails: an event
@@ -109,7 +111,7 @@ func (w *EventWriter) isNew(key eventKey, message string) bool {
 	now := w.clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if before, ok := w.last[key]; ok && before.message == message && now.Sub(before.at) < eventRepeat {
+	if before, ok := w.last[key]; ok && saysTheSame(before.message, message) && now.Sub(before.at) < eventRepeat {
 		return false
 	}
 	if len(w.last) >= eventMemory {
@@ -124,6 +126,12 @@ func (w *EventWriter) nextStamp(now time.Time) int64 {
 	defer w.mu.Unlock()
 	w.stamp = max(w.stamp+1, now.UnixNano())
 	return w.stamp
+}
+
+// saysTheSame looks past the request ids and times that drivers put into their errors. In our own words a
+// number tells something: another node, another size.
+func saysTheSame(a, b string) bool {
+	return a == b || fault.IsFromDriver(a) && fault.IsFromDriver(b) && fault.IsSameMessage(a, b)
 }
 
 func (w *EventWriter) build(obj Object, kind, reason, message string) *corev1.Event {

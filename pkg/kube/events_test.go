@@ -85,6 +85,22 @@ func TestEventIsToldOnce(t *testing.T) {
 	}
 }
 
+// Drivers put request ids and times into their errors; this would catch one event for each try. In our own
+// messages a number is news.
+func TestEventLooksPastRequestIDs(t *testing.T) {
+	h := kit.New(t)
+	writer, stop := startWriter(t, h)
+	claim := kit.Claim("data")
+	writer.Warning(claim, "Failed", "rpc error: code = Internal desc = request 41 at 10:00:01 failed")
+	writer.Warning(claim, "Failed", "rpc error: code = Internal desc = request 42 at 10:00:03 failed")
+	writer.Warning(claim, "Failed", "node worker-1 is full")
+	writer.Warning(claim, "Failed", "node worker-2 is full")
+	stop()
+	if got := events(h); len(got) != 3 {
+		t.Errorf("%d events, want 3", len(got))
+	}
+}
+
 func TestEventMessageIsAlwaysTaken(t *testing.T) {
 	h := kit.New(t)
 	writer, stop := startWriter(t, h)

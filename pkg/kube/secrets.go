@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 )
 
 // FetchSecret reads the data of a secret for one driver call. It is always live and never kept, so that
@@ -16,7 +18,8 @@ func FetchSecret(ctx context.Context, c Client, key Key) (map[string]string, err
 	if key.Name == "" {
 		return nil, nil
 	}
-	secret, err := Fetch[*corev1.Secret](ctx, c, key)
+	// At high verbosity client-go logs the bodies of answers through the logger of the context.
+	secret, err := Fetch[*corev1.Secret](klog.NewContext(ctx, logr.Discard()), c, key)
 	if err != nil {
 		return nil, fmt.Errorf("error getting secret %s in namespace %s: %w", key.Name, key.Namespace, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -56,7 +57,7 @@ func copyError(shown, current *snapv1.VolumeSnapshotError) *snapv1.VolumeSnapsho
 	switch {
 	case current == nil:
 		return nil
-	case shown != nil && IsSameMessage(messageOf(shown), messageOf(current)):
+	case shown != nil && fault.IsSameMessage(messageOf(shown), messageOf(current)):
 		return shown
 	default:
 		return current.DeepCopy()

@@ -149,22 +149,3 @@ func TestDefaultClassErrors(t *testing.T) {
 		})
 	}
 }
-
-func TestIsSameMessage(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{
-		{"no room", "no room", true},
-		{"no room", "no disk", false},
-		{"request 41 failed", "request 1042 failed", true},
-		{"S64 id 5f0c1a2e-1111-2222-3333-444455556666", "S64 id ffffffff-1111-2222-3333-44445555aaaa", true},
-		{"trace 0xdeadbeef01", "trace 0x1f", true},
-		{"volume data", "volume face", false},
-		{"", "x", false},
-	} {
-		if got := IsSameMessage(c.a, c.b); got != c.want {
-			t.Errorf("IsSameMessage(%q, %q) = %v", c.a, c.b, got)
-		}
-	}
-}

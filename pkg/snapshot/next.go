@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/params"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
@@ -165,7 +166,7 @@ func rejectClass(in SnapshotInput, class string) Reject {
 func rejection(in SnapshotInput, reason, message string, keepReady bool) Reject {
 	step := Reject{Reason: reason, Message: message}
 	current := in.Snapshot.Status
-	same := current != nil && current.Error != nil && current.Error.Message != nil && IsSameMessage(*current.Error.Message, message)
+	same := current != nil && current.Error != nil && current.Error.Message != nil && fault.IsSameMessage(*current.Error.Message, message)
 	unready := keepReady || current != nil && current.ReadyToUse != nil && !*current.ReadyToUse
 	if same && unready {
 		return step

@@ -15,16 +15,34 @@ const MaxUIDDigits = 32
 // FullUID is the value of the --…-uuid-length flags that keeps the UID whole, dashes included.
 const FullUID = -1
 
+// maxPrefix leaves room for a dash and a whole UID in the 128 bytes that the CSI spec allows for a string.
+const maxPrefix = 128 - 1 - 36
+
+// objectPrefix is the beginning of a DNS subdomain, which the names of API objects have to be.
+var objectPrefix = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*-*$`)
+
 // CheckNameParts refuses the values of a name prefix flag and a UID length flag that could not make a
 // unique name. flagPrefix is what the flags' names start with, such as "volume-name".
 func CheckNameParts(flagPrefix, prefix string, length int) error {
 	if prefix == "" {
 		return fmt.Errorf("--%s-prefix must not be empty: every object of the driver needs a name", flagPrefix)
 	}
+	if len(prefix) > maxPrefix {
+		return fmt.Errorf("--%s-prefix is %d bytes long: use at most %d, so that names fit into what the CSI spec allows", flagPrefix, len(prefix), maxPrefix)
+	}
 	if length != FullUID && (length < 1 || length > MaxUIDDigits) {
 		return fmt.Errorf("--%s-uuid-length=%d: use -1 for the whole UID, or 1 to %d digits", flagPrefix, length, MaxUIDDigits)
 	}
 	return nil
+}
+
+// CheckObjectPrefix refuses the value of a name prefix flag with which no API object could be named: the
+// volume would be made at the driver, and its PersistentVolume refused.
+func CheckObjectPrefix(flagPrefix, prefix string) error {
+	if prefix == "" || objectPrefix.MatchString(prefix) {
+		return nil
+	}
+	return fmt.Errorf("--%s-prefix=%s: use lower-case letters, digits, dashes and dots, beginning with a letter or digit: PersistentVolumes are named with it", flagPrefix, prefix)
 }
 
 // Name joins a prefix with the UID of the object that the name stands for: the whole UID when length is

@@ -2,7 +2,10 @@
 
 package wellknown
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 const uid = "a1b2c3d4-0000-1111-2222-333344445555"
 
@@ -32,10 +35,22 @@ func TestCheckNameParts(t *testing.T) {
 		ok     bool
 	}{
 		{"pvc", FullUID, true}, {"pvc", 1, true}, {"pvc", 32, true},
+		{"My_Cluster", FullUID, true}, {strings.Repeat("x", 91), FullUID, true}, {strings.Repeat("x", 92), FullUID, false},
 		{"", FullUID, false}, {"pvc", 0, false}, {"pvc", 33, false}, {"pvc", -2, false},
 	} {
 		if err := CheckNameParts("volume-name", c.prefix, c.length); (err == nil) != c.ok {
 			t.Errorf("CheckNameParts(%q, %d) = %v, want ok %v", c.prefix, c.length, err, c.ok)
+		}
+	}
+}
+
+func TestCheckObjectPrefix(t *testing.T) {
+	for prefix, ok := range map[string]bool{
+		"pvc": true, "a.b-c": true, "pvc-": true, "0": true, "": true, // empty has its own error
+		"Bad": false, "bad_prefix": false, "-x": false, "x.": false, "a..b": false, "a b": false,
+	} {
+		if err := CheckObjectPrefix("volume-name", prefix); (err == nil) != ok {
+			t.Errorf("CheckObjectPrefix(%q) = %v, want ok %v", prefix, err, ok)
 		}
 	}
 }

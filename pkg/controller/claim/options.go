@@ -47,5 +47,6 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 
 // Validate refuses what could not work.
 func (o *Options) Validate() error {
-	return errors.Join(wellknown.CheckNameParts("volume-name", o.NamePrefix, o.NameLength), o.checkChoices())
+	return errors.Join(wellknown.CheckNameParts("volume-name", o.NamePrefix, o.NameLength),
+		wellknown.CheckObjectPrefix("volume-name", o.NamePrefix), o.checkChoices())
 }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"regexp"
+	"strings"
+)
+
+// counters finds what changes from try to try without telling anything new: request ids, times, counters.
+var counters = regexp.MustCompile(`(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b(?:0x)?[0-9a-f]*[0-9][0-9a-f]*\b|[0-9]+`)
+
+// IsSameMessage tells that two errors say the same to a reader. A driver that puts a request id into its
+// errors would otherwise cost a write and an event at every try.
+func IsSameMessage(a, b string) bool {
+	return a == b || counters.ReplaceAllString(a, "#") == counters.ReplaceAllString(b, "#")
+}
+
+// IsFromDriver tells that a message carries the words of a driver, as the text of an Error.
+func IsFromDriver(message string) bool { return strings.Contains(message, "rpc error: code = ") }
