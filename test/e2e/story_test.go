@@ -12,12 +12,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/csi-tandem/csi-tandem/examples/driver/control"
 	"github.com/csi-tandem/csi-tandem/test/stage"
 	"github.com/csi-tandem/csi-tandem/test/story"
 )
 
 // seedVariable repeats the random moments of a run.
 const seedVariable = "CSI_TANDEM_SEED"
+
+const slowness = 250 * time.Millisecond
 
 // TestStory plays what the demo plays: left alone, and with both sidecars killed again and again at random moments. The
 // facts at the end are the same.
@@ -56,6 +59,18 @@ func TestStory(t *testing.T) {
 func play(t *testing.T, cast *stage.Cast, victims []*stage.Process) {
 	var told bytes.Buffer
 	scene := &story.Scene{Stage: shared.stage, Cast: cast, Out: story.NewNarrator(&told), Patience: patience}
+	if len(victims) > 0 {
+		// A driver that takes its time is one that is at work when its caller is killed.
+		rule, err := cast.Control.Lag(t.Context(), control.On(""), slowness)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := cast.Control.Release(t.Context(), rule); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
 	seed := seedOf(t)
 	chaos := stage.StartChaos(t.Context(), seed, victims...)
 	err := story.Play(t.Context(), scene)
