@@ -7,6 +7,7 @@ import (
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -55,6 +56,13 @@ func nextContentOfDeleted(in SnapshotInput) SnapshotStep {
 	default:
 		return nextGoing(in)
 	}
+}
+
+// IsLeftBehind tells that a content was taken for a snapshot, which is known to have gone, and has to go with it.
+func IsLeftBehind(c *snapv1.VolumeSnapshotContent, namespace, name string, uid types.UID) bool {
+	ref := c.Spec.VolumeSnapshotRef
+	return c.Spec.Source.VolumeHandle != nil && c.Spec.DeletionPolicy == snapv1.VolumeSnapshotContentDelete && c.DeletionTimestamp == nil &&
+		uid != "" && ref.UID == uid && ref.Namespace == namespace && ref.Name == name
 }
 
 // RestoresFrom lists the snapshots that a claim is to be filled from, as namespace/name; a claim names one,

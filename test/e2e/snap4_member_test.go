@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestMemberOfAGroup (S91, S99, W14): the CRDs know status.volumeGroupSnapshotHandle, our client types do not, and no kinds of
+// TestMemberOfAGroup (S91, S99, SW-14): the CRDs know status.volumeGroupSnapshotHandle, our client types do not, and no kinds of
 // groups are installed. The field survives all that is written, binding and re-reading included, and what belongs to a
 // group is not deleted by itself. A program that sends whole statuses erases the field, and then deletes the member.
 func TestMemberOfAGroup(t *testing.T) {

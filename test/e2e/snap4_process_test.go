@@ -74,7 +74,7 @@ func TestSnapshotterLosesItsDriver(t *testing.T) {
 	w.snapshotGone("before")
 }
 
-// TestSignals (W25): both signals end the process in order and give the lease back. A program that stops working and goes on to
+// TestSignals (SW-25): both signals end the process in order and give the lease back. A program that stops working and goes on to
 // renew its lease, or dies with it, keeps everybody waiting.
 func TestSignals(t *testing.T) {
 	t.Parallel()

@@ -67,6 +67,8 @@ type Controller struct {
 	// gone holds, by the snapshot's UID, the driver of each content that was seen to be deleted while its
 	// snapshot is there.
 	gone map[types.UID]string
+	// torn holds the snapshots that went without having been Terminating, until their contents are deleted.
+	torn map[kube.Key][]types.UID
 }
 
 // QueueName is the name of the queue in metrics.
@@ -74,7 +76,7 @@ const QueueName = "csi-snapshotter-snapshot"
 
 // New makes the room.
 func New(options Options, deps Deps) *Controller {
-	c := &Controller{Deps: deps, options: options, gone: map[types.UID]string{}, meters: newMeters(deps.Registry, deps.Clock),
+	c := &Controller{Deps: deps, options: options, gone: map[types.UID]string{}, torn: map[kube.Key][]types.UID{}, meters: newMeters(deps.Registry, deps.Clock),
 		neglected: newUnserved(deps.Registry)}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax,
@@ -135,6 +137,9 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 	r := &round{Controller: c, scope: scope, key: kube.Key{Namespace: key.Namespace, Name: key.Name}}
 	if name, isClaim := strings.CutPrefix(key.Name, claimMark); isClaim {
 		r.key, r.claim = kube.Key{}, kube.Key{Namespace: key.Namespace, Name: name}
+	}
+	if err := r.sweep(ctx); err != nil {
+		return reconcile.Result{}, c.promptly(key, err)
 	}
 	for range maxSteps {
 		in, ok := r.gather()

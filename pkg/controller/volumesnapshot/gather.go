@@ -55,7 +55,7 @@ func (r *round) gather() (snapshot.SnapshotInput, bool) {
 		return in, r.mayReleaseFor(in.Claim)
 	}
 	s, ok := own(r.ownSnapshot, r.Snapshots, r.key)
-	if !ok || r.vanished {
+	if !ok || r.vanished || r.isTorn(s) {
 		return in, false
 	}
 	r.snapshot, in.Snapshot = s, s

@@ -47,7 +47,11 @@ func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []re
 		c.forget(s.UID)
 		c.meters.gone(s.UID)
 		c.neglected.forget(s.UID)
-		return c.sourceOf(s)
+		keys := c.sourceOf(s)
+		if c.tear(s) {
+			keys = append(keys, keyOf(s))
+		}
+		return keys
 	case change.Old == nil,
 		s.DeletionTimestamp != nil,
 		change.Old.ResourceVersion == s.ResourceVersion,
