@@ -72,11 +72,11 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 }
 
 func setupVolumes(env *sidecar.Env) sidecar.Runnable {
-	volumes, classes := env.Volumes(), env.StorageClasses()
-	needs := sidecar.Caches(volumes, classes)
+	volumes, classes, claims := env.Volumes(), env.StorageClasses(), env.Claims()
+	needs := sidecar.Caches(volumes, classes, claims)
 	deps := volume.Deps{
 		Client: env.Client, Driver: env.Driver, DriverName: env.DriverName, Capabilities: env.Capabilities,
-		Recorder: env.Recorder, Clock: env.Clock, Volumes: volumes.Store, Classes: classes.Store,
+		Recorder: env.Recorder, Clock: env.Clock, Volumes: volumes.Store, Classes: classes.Store, Claims: claims.Store,
 		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
 		Registry: env.Registry,
 	}

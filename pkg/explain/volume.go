@@ -30,7 +30,7 @@ func (l *claimLook) explainVolume(ctx context.Context, name string) {
 	}
 	deps := volume.Deps{
 		Client: l.client, DriverName: l.Driver.Name, Capabilities: l.Driver.Capabilities, Clock: l.Clock,
-		Volumes: l.volumes, Classes: l.classes, RetryStart: l.RetryStart, RetryMax: l.RetryMax,
+		Volumes: l.volumes, Classes: l.classes, Claims: l.claims, RetryStart: l.RetryStart, RetryMax: l.RetryMax,
 		Attachments: kube.NewStore(kube.AttachmentIndexes()),
 	}
 	if l.volume.Status.Phase == corev1.VolumeReleased {

@@ -32,6 +32,10 @@ type VolumeInput struct {
 	// SecretMissing is since when the secret for the deletion is known not to exist; zero while it is
 	// not.
 	SecretMissing time.Time
+	// Twins are the other PersistentVolumes of the same volume, as read with it.
+	Twins []*corev1.PersistentVolume
+	// Owner is a claim that is not going and names this volume as its own, as read with it.
+	Owner *corev1.PersistentVolumeClaim
 }
 
 // SecretPatience is how long a deletion waits for a secret that does not exist before one try is made
@@ -48,6 +52,8 @@ func NextVolumeStep(in VolumeInput) VolumeStep {
 		return step
 	}
 	switch {
+	case isStranded(volume):
+		return Reject{Err: stranded(volume)}
 	case volume.Status.Phase != corev1.VolumeReleased:
 		return Ignore{"the volume is not released"}
 	case volume.DeletionTimestamp != nil && !isProtected(volume):
@@ -97,6 +103,9 @@ func nextDeletion(in VolumeInput) VolumeStep {
 	}
 	secret, err := in.deletionSecret()
 	if err != nil {
+		return Reject{Err: err}
+	}
+	if err := in.stillNeeded(volume.Spec.CSI.VolumeHandle); err != nil {
 		return Reject{Err: err}
 	}
 	if in.Capabilities.Has(csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME) && len(in.Attachments) > 0 {

@@ -44,6 +44,8 @@ type Deps struct {
 
 	Volumes *kube.Store[*corev1.PersistentVolume]
 	Classes *kube.Store[*storagev1.StorageClass]
+	// Claims tell whether a volume that was let go has a claim all the same.
+	Claims *kube.Store[*corev1.PersistentVolumeClaim]
 	// Attachments is nil for drivers whose volumes are not attached.
 	Attachments *kube.Store[*storagev1.VolumeAttachment]
 

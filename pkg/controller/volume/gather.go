@@ -4,6 +4,7 @@ package volume
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -33,14 +34,23 @@ func (c *Controller) KeysOfVolume(change kube.Change[*corev1.PersistentVolume]) 
 	if old := change.Old; old != nil && (change.New == nil || change.New.UID != old.UID) {
 		c.memory.forget(old.Name, old.UID)
 	}
-	if change.New == nil {
-		return nil
+	var keys []reconcile.Key
+	if change.New != nil && c.isToDo(change.New) {
+		keys = append(keys, reconcile.Key{Name: change.New.Name})
 	}
-	in := provision.VolumeInput{Config: c.config(), Volume: change.New}
-	if _, ok := provision.NextVolumeStep(in).(provision.Ignore); ok {
-		return nil
+	// A deletion waits for the others that have the volume.
+	for _, twin := range c.twins(change.Object()) {
+		if c.isToDo(twin) {
+			keys = append(keys, reconcile.Key{Name: twin.Name})
+		}
 	}
-	return []reconcile.Key{{Name: change.New.Name}}
+	return keys
+}
+
+func (c *Controller) isToDo(volume *corev1.PersistentVolume) bool {
+	in := provision.VolumeInput{Config: c.config(), Volume: volume}
+	_, ignored := provision.NextVolumeStep(in).(provision.Ignore)
+	return !ignored
 }
 
 // KeysOfAttachment is the volume that a node has let go of.
@@ -90,5 +100,15 @@ func (c *Controller) fetchLive(ctx context.Context, in provision.VolumeInput) (p
 		return in, err
 	}
 	in.Live = true
-	return c.about(in, live), nil
+	in = c.about(in, live)
+	if in.Owner, err = c.fetchOwner(ctx, live); err != nil {
+		return in, err
+	}
+	in.Twins, err = c.fetchTwins(ctx, live)
+	if c.Attachments != nil {
+		for _, twin := range in.Twins {
+			in.Attachments = append(slices.Clip(in.Attachments), c.Attachments.ByIndex(kube.ByVolume, twin.Name)...)
+		}
+	}
+	return in, err
 }

@@ -52,7 +52,7 @@ func startAs(h *kit.Harness, driver string) {
 	c := volume.New(volume.Deps{
 		Client: h.API, Driver: h.Driver, DriverName: driver, Capabilities: h.Driver.Capabilities,
 		Recorder: h.Recorder, Clock: h.Clock,
-		Volumes: h.Stores.Volumes, Classes: h.Stores.StorageClasses, Attachments: h.Stores.Attachments,
+		Volumes: h.Stores.Volumes, Classes: h.Stores.StorageClasses, Attachments: h.Stores.Attachments, Claims: h.Stores.Claims,
 		RetryStart: h.RetryStart, RetryMax: h.RetryMax,
 	})
 	h.Add(kit.Room{Name: "volume", Reconcile: c.Reconcile, Keys: kit.Feeds(kit.On(c.KeysOfVolume), kit.On(c.KeysOfAttachment))})
@@ -277,7 +277,7 @@ func TestDeletionSecrets(t *testing.T) {
 
 func TestKeysOfVolume(t *testing.T) {
 	h := kit.New(t)
-	c := volume.New(volume.Deps{DriverName: kit.DriverName, Capabilities: h.Driver.Capabilities, Clock: h.Clock})
+	c := volume.New(volume.Deps{DriverName: kit.DriverName, Capabilities: h.Driver.Capabilities, Clock: h.Clock, Volumes: h.Stores.Volumes})
 	for name, row := range map[string]struct {
 		v    *corev1.PersistentVolume
 		want int
