@@ -4,7 +4,9 @@ package sidecar
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -59,6 +61,16 @@ func configPath(o *Options) (path, origin string) {
 		path, origin = fromEnv, "the KUBECONFIG variable"
 	}
 	return path, origin
+}
+
+// configWarnings speaks of what decides unseen which cluster is worked on.
+func configWarnings(o *Options) []string {
+	fromEnv := os.Getenv("KUBECONFIG")
+	if fromEnv == "" || o.Kubeconfig == "" || filepath.Clean(fromEnv) == filepath.Clean(o.Kubeconfig) {
+		return nil
+	}
+	_, origin := configPath(o)
+	return []string{fmt.Sprintf("the KUBECONFIG variable names %s and --kubeconfig names %s: %s counts; unset the variable or leave out the flag", fromEnv, o.Kubeconfig, origin)}
 }
 
 // contextNamespace is the namespace in which the user works, as kubectl takes it.

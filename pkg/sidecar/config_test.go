@@ -52,6 +52,27 @@ func TestWhichAPIServer(t *testing.T) {
 	}
 }
 
+func TestTwoFilesAreWarnedOf(t *testing.T) {
+	for _, c := range []struct {
+		name, env, flag, want string
+		first                 bool
+	}{
+		{name: "one", flag: "/a"},
+		{name: "the other", env: "/a"},
+		{name: "both the same", env: "/a/./b", flag: "/a/b"},
+		{name: "both, in the snapshotter", env: "/a", flag: "/b", want: "--kubeconfig counts"},
+		{name: "both, in the provisioner", env: "/a", flag: "/b", first: true, want: "the KUBECONFIG variable counts"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", c.env)
+			got := strings.Join(configWarnings(&Options{Kubeconfig: c.flag, EnvironmentFirst: c.first}), "\n")
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("warned %q, want %q in it", got, c.want)
+			}
+		})
+	}
+}
+
 func TestClientLimits(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	for given, want := range map[float64]float32{-1: -1, 0: -1, 7.5: 7.5} {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
@@ -81,4 +82,27 @@ func (p *plugin) serve(t *testing.T, socket string) (stop func()) {
 	stop = sync.OnceFunc(func() { server.Stop(); <-done })
 	t.Cleanup(stop)
 	return stop
+}
+
+// Who starts a sidecar beside a driver that is not there has to learn that at once, and not after the first timeout.
+func TestADriverThatIsNotThereIsTold(t *testing.T) {
+	b := conceive(t, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	absent, present := &heard{}, &heard{}
+	if _, err := b.connect(absent.context(ctx)); err == nil {
+		t.Fatal("connected to nobody")
+	}
+	if absent.count("The driver is not there yet") != 1 || absent.count(b.socket) == 0 {
+		t.Errorf("logged %q", absent.lines)
+	}
+	defer b.driver.serve(t, b.socket)()
+	k, err := b.connect(present.context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.close()
+	if present.count("not there") != 0 {
+		t.Error("a driver that is there is said not to be")
+	}
 }

@@ -5,6 +5,8 @@ package sidecar
 import (
 	"context"
 	"fmt"
+	"net"
+	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -19,6 +21,8 @@ const (
 	lookAtDriver = time.Second
 	// remind is how often a log line says that something is still being waited for.
 	remind = 10 * time.Second
+	// remindDriver is the same for the driver, of which the shared library speaks as well.
+	remindDriver = 30 * time.Second
 )
 
 // link is the driver as it was met first. One that comes back with another face is another driver, and
@@ -36,6 +40,10 @@ func (l *life) connect(ctx context.Context) (*link, error) {
 		return &link{}, nil
 	}
 	l.health.set(checkDriver, "waiting for its socket "+address)
+	// A connection is tried for half a minute before it says that it failed; who starts the process wants to know now.
+	if err := knock(ctx, address); err != nil {
+		klog.FromContext(ctx).Info("The driver is not there yet: it is awaited for as long as it takes", "address", address, "why", err.Error())
+	}
 	options := l.meters.driver
 	options.Address, options.Timeout = address, l.Options.Timeout
 	conn, err := insist(ctx, l, "Waiting for the driver", func() (*driver.Conn, error) {
@@ -70,6 +78,15 @@ func (l *life) identify(ctx context.Context, conn *driver.Conn) (driver.Identity
 	return identity, err
 }
 
+// knock tries the socket once.
+func knock(ctx context.Context, address string) error {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", strings.TrimPrefix(address, "unix://"))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 // insist tries until it works or the context ends. A driver that is not there is a state, not an end.
 func insist[T any](ctx context.Context, l *life, what string, try func() (T, error)) (T, error) {
 	var last time.Time
@@ -82,9 +99,9 @@ func insist[T any](ctx context.Context, l *life, what string, try func() (T, err
 			return result, ctx.Err()
 		}
 		l.health.set(checkDriver, err.Error())
-		if now := l.clock.Now(); now.Sub(last) >= remind {
+		if now := l.clock.Now(); now.Sub(last) >= remindDriver {
 			last = now
-			klog.FromContext(ctx).Error(err, what)
+			klog.FromContext(ctx).Info(what, "address", l.Options.CSIAddress, "why", err.Error())
 		}
 		select {
 		case <-ctx.Done():

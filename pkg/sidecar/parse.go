@@ -135,24 +135,31 @@ func (p *process) begin() (done bool, err error) {
 		_, err := fmt.Fprintf(p.stdout, "%s %s\n", p.name, p.Version)
 		return true, err
 	}
+	if err := p.check(); err != nil {
+		return false, err
+	}
 	logger := klog.Background()
 	logger.Info("Starting", "program", p.Name, "version", p.Version)
-	for _, w := range warnings {
+	for _, w := range append(warnings, configWarnings(p.Options)...) {
 		logger.Info("Warning: " + w)
 	}
 	warnRetired(logger, p.flags, append(klogFlags(), p.Retired...))
+	return false, nil
+}
+
+func (p *process) check() error {
 	for _, m := range p.Missing {
 		if err := m.check(p.flags); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if err := p.Options.check(p.DriverOptional); err != nil {
-		return false, err
+		return err
 	}
 	if p.Validate != nil {
-		return false, p.Validate()
+		return p.Validate()
 	}
-	return false, nil
+	return nil
 }
 
 var (
@@ -172,7 +179,8 @@ func (p *process) explain(err error) error {
 		return usage("--%s: needs a value; %s", m[1], p.wants(m[1]))
 	}
 	if m := badValue.FindStringSubmatch(text); m != nil {
-		if m[3] == "parse error" || m[3] == "value out of range" {
+		// Some values pass on what the standard library says.
+		if m[3] == "parse error" || m[3] == "value out of range" || strings.HasPrefix(m[3], "strconv.") {
 			return usage("--%s=%s: %s", m[2], m[1], p.wants(m[2]))
 		}
 		return usage("--%s=%s: %s", m[2], m[1], m[3])
@@ -214,7 +222,7 @@ func typeOf(f *flag.Flag) string {
 		return "bool"
 	case int, int64:
 		return "int"
-	case uint, uint64:
+	case uint, uint64, logsapi.VerbosityLevel:
 		return "uint"
 	case float64:
 		return "float"

@@ -69,6 +69,8 @@ func TestExitCodes(t *testing.T) {
 		{"--timeout", 2, "--timeout: needs a value; use a duration such as 90s or 5m; the default is 10s"},
 		{"--timeout=fast", 2, "--timeout=fast: use a duration"},
 		{"--worker-threads=-1", 2, "--worker-threads=-1: use a whole number from 0 up"},
+		{"--v=x", 2, "--v=x: use a whole number from 0 up; the default is 0"},
+		{"--v=-1", 2, "--v=-1: use a whole number from 0 up; the default is 0"},
 		{"--leader-election=perhaps", 2, "--leader-election=perhaps: use true or false"},
 		{"--leader-election true", 2, `argument "true"`},
 		{"--leader-election-labels=a=b", 2, "not of the form key:value"},
