@@ -150,6 +150,6 @@ func (c *Controller) reschedule(ctx context.Context, claim *corev1.PersistentVol
 		return reconcile.Result{}, fmt.Errorf("giving claim back to the scheduler: %w", err)
 	}
 	c.Claims.Assume(patched)
-	klog.FromContext(ctx).V(2).Info("claim given back to the scheduler", "cause", cause)
+	klog.FromContext(ctx).Info("claim given back to the scheduler", "cause", cause)
 	return reconcile.Result{}, nil
 }
