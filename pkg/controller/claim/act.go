@@ -50,7 +50,7 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 // ignore ends what is remembered of a claim. Nothing of it is open, else it would not be ignored; a
 // refusal is of no use for a claim that is gone, bound or changed.
 func (c *Controller) ignore(ctx context.Context, key reconcile.Key, s provision.Ignore) (reconcile.Result, error) {
-	c.memory.forget(key.UID)
+	c.drop(key.UID)
 	klog.FromContext(ctx).V(4).Info("nothing to do", "why", s.Why)
 	return reconcile.Result{}, nil
 }

@@ -62,15 +62,15 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 		c.memory.keep(o.Attempt, c.Clock.Now())
 		return c.reject(ctx, s.claim, provision.Reject{Err: o.Err, After: o.After})
 	case provision.LetGo:
-		c.settled(c.memory.forget(uid))
+		c.settled(c.drop(uid))
 		return c.letGo(ctx, s.attempt, o)
 	case provision.TryLater:
-		c.settled(c.memory.forget(uid))
+		c.settled(c.drop(uid))
 		return c.reject(ctx, s.claim, provision.Reject{Err: o.Err})
 	case provision.Infeasible:
 		return c.refuse(ctx, s, o.Err)
 	case provision.Reschedule:
-		c.settled(c.memory.forget(uid))
+		c.settled(c.drop(uid))
 		return c.reschedule(ctx, s.claim, o.Err)
 	}
 	return reconcile.Result{}, fmt.Errorf("outcome %T has no effect here", outcome)
@@ -109,7 +109,7 @@ func (c *Controller) createVolume(ctx context.Context, claim *corev1.PersistentV
 
 // refuse remembers that the same request would fail again.
 func (c *Controller) refuse(ctx context.Context, s settlement, cause error) (reconcile.Result, error) {
-	c.settled(c.memory.forget(s.attempt.Ref.UID))
+	c.settled(c.drop(s.attempt.Ref.UID))
 	if s.claim == nil {
 		return reconcile.Result{}, nil // nobody is left to change the request or to hear of it
 	}

@@ -70,6 +70,7 @@ type Controller struct {
 	config  provision.Config
 	queue   *reconcile.Queue
 	memory  *memory
+	handles *handles
 	metrics metrics
 }
 
@@ -79,7 +80,7 @@ const QueueName = "claims"
 // New makes the room.
 func New(options Options, deps Deps) *Controller {
 	c := &Controller{
-		Deps: deps, memory: newMemory(), metrics: newMetrics(deps.Registry),
+		Deps: deps, memory: newMemory(), handles: newHandles(), metrics: newMetrics(deps.Registry),
 		config: provision.Config{
 			Driver: deps.DriverName, Identity: deps.Identity, Capabilities: deps.Capabilities, Options: options.Options,
 			Migration: translatorOf(deps.DriverName),

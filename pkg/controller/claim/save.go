@@ -28,6 +28,9 @@ func (c *Controller) save(ctx context.Context, attempt *provision.Attempt) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("building the PersistentVolume of %s: %w", attempt.Name(), err)
 	}
+	if err := c.take(ctx, attempt, attempt.Made.GetVolumeId()); err != nil {
+		return c.refuseShared(ctx, attempt, err)
+	}
 	stored, err := kube.Create(ctx, c.Client, volume)
 	if apierrors.IsAlreadyExists(err) {
 		stored, err = c.fetchOwn(ctx, attempt)
@@ -48,6 +51,7 @@ func (c *Controller) save(ctx context.Context, attempt *provision.Attempt) (reco
 func (c *Controller) saved(ctx context.Context, attempt *provision.Attempt, stored *corev1.PersistentVolume) {
 	ref := attempt.Ref
 	took := c.memory.since(ref.UID, c.Clock.Now())
+	c.handles.settle(ref.UID)
 	c.settled(c.memory.forget(ref.UID))
 	klog.FromContext(ctx).V(2).Info("volume provisioned", "volume", stored.Name)
 	if claim := c.lookup(keyOfRef(ref)); claim != nil {
@@ -101,13 +105,18 @@ const undoTries = 5
 // undo removes a volume that came back wrong. The driver may have answered about a volume that is in use
 // already, and only badly: what any PersistentVolume holds is never deleted.
 func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (reconcile.Result, error) {
+	var other *shared
+	if err := c.take(ctx, s.attempt, u.Handle); errors.As(err, &other) {
+		c.settled(c.drop(s.attempt.Ref.UID))
+		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, other.volume)})
+	}
 	holder, err := c.fetchHolder(ctx, u.Handle, s.attempt)
 	switch {
 	case err != nil:
 		c.memory.keep(u.Attempt, c.Clock.Now())
 		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; looking for its PersistentVolume: %w", u.Err, err)})
 	case holder != nil:
-		c.settled(c.memory.forget(s.attempt.Ref.UID))
+		c.settled(c.drop(s.attempt.Ref.UID))
 		if holder.Spec.ClaimRef != nil && holder.Spec.ClaimRef.UID == s.attempt.Ref.UID {
 			// The claim has its volume; only the answer about it was wrong.
 			c.tell(ctx, s.claim, u.Err, fmt.Sprintf("%v; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name))
@@ -119,7 +128,7 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 		c.memory.keep(u.Attempt, c.Clock.Now())
 		return c.reject(ctx, s.claim, provision.Reject{Err: u.Orphaned(err)})
 	}
-	c.settled(c.memory.forget(s.attempt.Ref.UID))
+	c.settled(c.drop(s.attempt.Ref.UID))
 	return c.reject(ctx, s.claim, provision.Reject{Err: u.Err})
 }
 
