@@ -41,9 +41,8 @@ func (s *Scene) await(ctx context.Context, what string, ask question, about ...s
 		if err != nil {
 			why = err.Error()
 		}
-		if ends := s.ends(); len(ends) > 0 {
-			s.Out.wipe()
-			return fmt.Errorf("nobody is left who could see to it that %s: %s", what, strings.Join(ends, "; "))
+		if err := s.alive(what); err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -65,6 +64,16 @@ func (s *Scene) await(ctx context.Context, what string, ask question, about ...s
 			}
 		}
 	}
+}
+
+// alive is an error if somebody has ended who is needed for what is waited for.
+func (s *Scene) alive(what string) error {
+	ends := s.ends()
+	if len(ends) == 0 {
+		return nil
+	}
+	s.Out.wipe()
+	return fmt.Errorf("nobody is left who could see to it that %s: %s", what, strings.Join(ends, "; "))
 }
 
 // ends tells which programs have ended by themselves, each with its last words.
