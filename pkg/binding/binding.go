@@ -107,6 +107,12 @@ func Names(snapshot *snapv1.VolumeSnapshot, content string) bool {
 	return named != nil && *named == content || BoundName(snapshot) == content
 }
 
+// CountsOn tells that the snapshot has its data in the content: its status says so, or the content is the one
+// that was made for it. Merely naming a content in the spec gives no right to it.
+func CountsOn(snapshot *snapv1.VolumeSnapshot, content string) bool {
+	return BoundName(snapshot) == content || IsDynamic(snapshot) && wellknown.ContentName(string(snapshot.UID)) == content
+}
+
 // IsMutual tells that both pointers agree. It is what a consumer of the snapshot's data has to ask.
 func IsMutual(snapshot *snapv1.VolumeSnapshot, content *snapv1.VolumeSnapshotContent) bool {
 	return BoundName(snapshot) == content.Name && PointsAt(content, snapshot)

@@ -95,12 +95,19 @@ func TestContentIndexes(t *testing.T) {
 	for name, index := range kube.ContentIndexes() {
 		got[name] = index(content)
 	}
-	want := map[string][]string{kube.BySnapshot: {"default/data-snapshot"}, kube.BySnapshotClass: {"snap"}}
+	want := map[string][]string{kube.BySnapshot: {"default/data-snapshot"}, kube.BySnapshotClass: {"snap"},
+		kube.ByHandle: {"tandem.csi.example^handle-of-c"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	content.Spec.VolumeSnapshotClassName = nil
 	if got := kube.ContentIndexes()[kube.BySnapshotClass](content); got != nil {
 		t.Errorf("no class is found under %v", got)
+	}
+	if kit.Taken("t")(content); kube.ContentHandle(content) != "tandem.csi.example^t" {
+		t.Errorf("the status tells the handle, not %q", kube.ContentHandle(content))
+	}
+	if made := kit.Content(kit.Snapshot("s", "data"), "v"); kube.ContentHandle(made) != "" || kube.ContentIndexes()[kube.ByHandle](made) != nil {
+		t.Error("nothing has happened at the driver")
 	}
 }

@@ -136,6 +136,12 @@ func SnapshotIndexes() map[string]Index[*snapv1.VolumeSnapshot] {
 					names = append(names, bound)
 				}
 			}
+			if s.Spec.Source.PersistentVolumeClaimName != nil {
+				// The one that is made for it, which its status does not name at first.
+				if own := wellknown.ContentName(string(s.UID)); len(names) == 0 || names[0] != own {
+					names = append(names, own)
+				}
+			}
 			return names
 		},
 		BySnapshotClass: func(s *snapv1.VolumeSnapshot) []string {
@@ -161,6 +167,20 @@ func ContentIndexes() map[string]Index[*Content] {
 			}
 			return present(*c.Spec.VolumeSnapshotClassName)
 		},
+		ByHandle: func(c *Content) []string { return present(ContentHandle(c)) },
+	}
+}
+
+// ContentHandle is the value of ByHandle for the snapshot that a content has at the driver, empty when none
+// is known.
+func ContentHandle(c *Content) string {
+	switch {
+	case c.Status != nil && c.Status.SnapshotHandle != nil:
+		return HandleKey(c.Spec.Driver, *c.Status.SnapshotHandle)
+	case c.Spec.Source.SnapshotHandle != nil:
+		return HandleKey(c.Spec.Driver, *c.Spec.Source.SnapshotHandle)
+	default:
+		return ""
 	}
 }
 

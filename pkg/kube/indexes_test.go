@@ -80,13 +80,14 @@ func TestVolumeAndAttachmentIndexes(t *testing.T) {
 }
 
 func TestSnapshotIndexes(t *testing.T) {
+	made := wellknown.ContentName(string(kit.Snapshot("s", "data").UID))
 	for name, row := range map[string]struct {
 		snapshot *snapv1.VolumeSnapshot
 		want     map[string][]string
 	}{
-		"new": {kit.Snapshot("s", "data"), map[string][]string{kube.ByClaim: {"default/data"}, kube.BySnapshotClass: {"snap"}}},
+		"new": {kit.Snapshot("s", "data"), map[string][]string{kube.ByClaim: {"default/data"}, kube.BySnapshotClass: {"snap"}, kube.ByContent: {made}}},
 		"bound": {kit.Snapshot("s", "data", kit.BoundContent("c")), map[string][]string{
-			kube.ByClaim: {"default/data"}, kube.BySnapshotClass: {"snap"}, kube.ByContent: {"c"},
+			kube.ByClaim: {"default/data"}, kube.BySnapshotClass: {"snap"}, kube.ByContent: {"c", made},
 		}},
 		"of a content, waits for no class": {kit.Snapshot("s", "", kit.FromContent("c")), map[string][]string{
 			kube.BySnapshotClass: {""}, kube.ByContent: {"c"},

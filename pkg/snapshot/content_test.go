@@ -116,6 +116,8 @@ func TestContentThatIsLeaving(t *testing.T) {
 	secret := &corev1.SecretReference{Name: "s", Namespace: "n"}
 	foreign := func(i *ContentInput) { i.Content.Finalizers = append(i.Content.Finalizers, "x/y") }
 	done := func(i *ContentInput) { i.Attempt.Deleted = true }
+	shared := func(i *ContentInput) { i.SharedWith = "c2" }
+	told := &Told{true, ReasonShared, `Let go without deleting snapshot "s-1" at the driver, because VolumeSnapshotContent c2 has it too`}
 	checkContents(t, []contentRow{
 		{"S68 first a live look", con(finished, terminating), Confirm{}},
 		{"S68 then the driver", con(finished, terminating, live), Delete{Handle: "s-1"}},
@@ -131,6 +133,9 @@ func TestContentThatIsLeaving(t *testing.T) {
 		{"S72 backoff", con(finished, terminating, live, waiting), Wait{After: 4 * time.Second}},
 		{"S69 Retain", con(finished, terminating, retain), ReleaseContent{}},
 		{"S71 switched to Delete", con(finished, terminating, seen(Gone), live, doomed), Delete{Handle: "s-1"}},
+		{"another content has the snapshot", con(finished, terminating, live, shared), ReleaseContent{told}},
+		{"and others hold this one: the handle goes", con(finished, terminating, live, shared, foreign), ClearStatus{told}},
+		{"another content has what is kept", con(finished, terminating, live, shared, retain), ReleaseContent{}},
 		{"S91 member of a group", con(finished, terminating, func(i *ContentInput) { i.GroupHandle = "g" }), ReleaseContent{}},
 		{"W9 S88 a secret that stays missing", con(finished, terminating, live, secretNamed("s", "n"), func(i *ContentInput) {
 			i.Attempt.SecretMissing = now.Add(-2 * time.Minute)
@@ -198,7 +203,10 @@ func TestStateOf(t *testing.T) {
 		{"is being deleted", c, in(deleted).Snapshot, Deleting},
 		{"is gone", c, nil, Gone},
 		{"a namesake", c, in(func(i *SnapshotInput) { i.Snapshot.UID = "u2" }).Snapshot, Gone},
-		{"unbound, a namesake that does not name it", unbound, in().Snapshot, Gone},
+		{"unbound, a namesake that does not name it", unbound, in(func(i *SnapshotInput) { i.Snapshot.UID = "u2" }).Snapshot, Gone},
+		{"the reference was cleared, but it was made for this one", unbound, in().Snapshot, Alive},
+		{"another uid, and the snapshot is bound to it", c, in(ready, func(i *SnapshotInput) { i.Snapshot.UID = "u2" }).Snapshot, Alive},
+		{"another uid, was bound, and is being deleted", c, in(ready, deleted, func(i *SnapshotInput) { i.Snapshot.UID = "u2" }).Snapshot, Gone},
 		{"unbound, named", unbound, in(func(i *SnapshotInput) { i.Snapshot.Spec.Source.VolumeSnapshotContentName = ptr("snapcontent-u1") }).Snapshot, Alive},
 	} {
 		if got := StateOf(r.content, r.snapshot); got != r.want {

@@ -45,9 +45,13 @@ const (
 func StateOf(content *snapv1.VolumeSnapshotContent, snapshot *snapv1.VolumeSnapshot) SnapshotState {
 	uid := content.Spec.VolumeSnapshotRef.UID
 	switch {
-	case snapshot == nil,
-		uid != "" && snapshot.UID != uid,
-		uid == "" && !binding.Names(snapshot, content.Name):
+	case snapshot == nil:
+		return Gone
+	case uid != "" && snapshot.UID != uid, uid == "" && !binding.Names(snapshot, content.Name):
+		// The reference can be edited; what a living snapshot counts on is not for the taking.
+		if snapshot.DeletionTimestamp == nil && binding.CountsOn(snapshot, content.Name) {
+			return Alive
+		}
 		return Gone
 	case snapshot.DeletionTimestamp != nil:
 		return Deleting
@@ -103,6 +107,8 @@ type ContentInput struct {
 	Snapshot SnapshotState
 	// Live says that Content and Snapshot were read from the API server just now.
 	Live bool
+	// SharedWith names another content that keeps the same snapshot at the driver; looked for with Live.
+	SharedWith string
 
 	Attempt      Attempt
 	Capabilities capability.Set
@@ -162,12 +168,13 @@ type (
 		WithoutSecret bool
 	}
 
-	// ClearStatus says in the content that the driver's snapshot is gone, for a content that others hold.
-	ClearStatus struct{}
+	// ClearStatus says in the content that the driver's snapshot is gone, or another content's, for a content
+	// that others hold.
+	ClearStatus struct{ Told *Told }
 
 	// ReleaseContent takes our finalizer off, and the being-created mark with it.
 	ReleaseContent struct {
-		// Told is set when something may have been left at the driver.
+		// Told is set when something is, or may be, left at the driver.
 		Told *Told
 	}
 )

@@ -88,25 +88,42 @@ func nextLeaving(in ContentInput) ContentStep {
 			nameAtDriver(in), *c.Spec.Source.VolumeHandle)}}
 	case in.Attempt.Deleted:
 		if handleOf(c) != "" && heldByOthers(c) {
-			return nextCleared(c)
+			return nextCleared(c, nil)
 		}
 		return release(c)
 	case !ownsData(in):
 		return release(c)
 	case !in.Live:
 		return Confirm{}
+	case in.SharedWith != "":
+		return nextShared(in)
 	default:
 		return nextDelete(in)
 	}
 }
 
+// nextShared lets a content go whose snapshot at the driver another one has too. That one's deletion, or its
+// owner's wish to keep it, decides about the data from now on.
+func nextShared(in ContentInput) ContentStep {
+	c := in.Content
+	told := &Told{Warning: true, Reason: ReasonShared, Message: fmt.Sprintf(
+		"Let go without deleting snapshot %q at the driver, because VolumeSnapshotContent %s has it too", handleOf(c), in.SharedWith)}
+	if heldByOthers(c) {
+		return nextCleared(c, told)
+	}
+	return ReleaseContent{told}
+}
+
+// ReasonShared is the reason of the event that the driver was not asked to delete what another content has.
+const ReasonShared = "SnapshotHandleShared"
+
 // nextCleared is for a content that stays for others; without the handle nobody deletes a second time. The
 // mark goes first: without a handle it would say that a create may be open.
-func nextCleared(c *snapv1.VolumeSnapshotContent) ContentStep {
+func nextCleared(c *snapv1.VolumeSnapshotContent, told *Told) ContentStep {
 	if isMarked(c) {
 		return DropMark{}
 	}
-	return ClearStatus{}
+	return ClearStatus{told}
 }
 
 // ownsData tells that there is a snapshot at the driver which goes with the content.

@@ -62,7 +62,7 @@ func (r *round) write(ctx context.Context, step snapshot.ContentStep) (next, err
 	case snapshot.DropMark:
 		return r.unlessGone(r.dropMark(ctx))
 	case snapshot.ClearStatus:
-		return r.unlessGone(r.clearStatus(ctx))
+		return r.unlessGone(r.clearStatus(ctx, step.Told))
 	case snapshot.ReleaseContent:
 		return r.release(ctx, step)
 	default:
@@ -182,6 +182,14 @@ func (r *round) confirm(ctx context.Context) (next, error) {
 			return ends, err
 		}
 	}
+	if state == snapshot.Gone {
+		if state, err = r.fetchOwner(ctx, content); err != nil {
+			return ends, err
+		}
+	}
+	if r.shared, err = r.fetchSharer(ctx, content); err != nil {
+		return ends, err
+	}
 	r.live, r.state = true, state
 	return goesOn, nil
 }
@@ -200,7 +208,7 @@ func (r *round) fetchState(ctx context.Context, content *kube.Content) (snapshot
 }
 
 // clearStatus takes back what said that data exists, and the error of an earlier try, which is over.
-func (r *round) clearStatus(ctx context.Context) error {
+func (r *round) clearStatus(ctx context.Context, told *snapshot.Told) error {
 	written, err := kube.PatchOwnStatus(ctx, r.Client, r.content, func(c *kube.Content) {
 		c.Status.SnapshotHandle, c.Status.ReadyToUse, c.Status.CreationTime, c.Status.RestoreSize = nil, nil, nil, nil
 		c.Status.Error = nil
@@ -208,6 +216,7 @@ func (r *round) clearStatus(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("clearing status of content: %w", err)
 	}
+	r.tell(told)
 	r.assume(written)
 	return nil
 }
@@ -221,10 +230,10 @@ func (r *round) release(ctx context.Context, step snapshot.ReleaseContent) (next
 	if err != nil {
 		return r.unlessGone(fmt.Errorf("removing finalizer of content: %w", err))
 	}
-	if step.Told != nil {
+	if step.Told != nil && step.Told.Reason == wellknown.ReasonSnapshotOutcomeUnknown {
 		r.letGo.Inc()
-		r.tell(step.Told)
 	}
+	r.tell(step.Told)
 	r.assume(written)
 	klog.FromContext(ctx).V(2).Info("content released")
 	return ends, nil

@@ -18,6 +18,8 @@ type round struct {
 	// live says that content and snapshot were confirmed; state is what was found of the snapshot.
 	live  bool
 	state snapshot.SnapshotState
+	// shared names a content that keeps the same snapshot at the driver, as found then.
+	shared string
 	// called says that the driver was asked once.
 	called bool
 	// failed is the error of that call.
@@ -42,7 +44,7 @@ func (r *round) gather() (snapshot.ContentInput, bool) {
 	r.content = content
 	in := snapshot.ContentInput{
 		Content: &content.VolumeSnapshotContent, GroupHandle: content.GroupHandle(),
-		Snapshot: r.state, Live: r.live, Attempt: r.attemptOf(content),
+		Snapshot: r.state, Live: r.live, SharedWith: r.shared, Attempt: r.attemptOf(content),
 		Capabilities: r.Capabilities, Now: r.Clock.Now(), Options: r.contentOptions(),
 	}
 	if name := content.Spec.VolumeSnapshotClassName; name != nil {

@@ -4,10 +4,12 @@ package content
 
 import (
 	"maps"
+	"slices"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/csi-tandem/csi-tandem/pkg/binding"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -89,10 +91,18 @@ func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []re
 	if !change.Deleted && !begins {
 		return nil
 	}
+	waiting := c.Contents.ByIndex(kube.BySnapshot, kube.IndexValue(kube.KeyOf(s)))
+	for _, name := range []string{binding.BoundName(s), binding.ContentName(s)} {
+		// One whose reference was edited waits as well, as long as the snapshot counts on it.
+		if content, ok := c.Contents.Lookup(kube.Key{Name: name}); ok {
+			waiting = append(waiting, content)
+		}
+	}
 	var keys []reconcile.Key
-	for _, content := range c.Contents.ByIndex(kube.BySnapshot, kube.IndexValue(kube.KeyOf(s))) {
-		if content.Spec.Driver == c.DriverName && content.DeletionTimestamp != nil {
-			keys = append(keys, reconcile.Key{Name: content.Name})
+	for _, content := range waiting {
+		key := reconcile.Key{Name: content.Name}
+		if content.Spec.Driver == c.DriverName && content.DeletionTimestamp != nil && !slices.Contains(keys, key) {
+			keys = append(keys, key)
 		}
 	}
 	return keys
