@@ -26,16 +26,15 @@ type question func(ctx context.Context) (done bool, why string, err error)
 // await asks until the answer is yes, and shows what is waited for. Who waits longer is also told the last warning about
 // each of the named objects.
 func (s *Scene) await(ctx context.Context, what string, ask question, about ...string) error {
-	began, told, asked := time.Now(), time.Now(), time.Now()
-	var warning string
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
+	w := wait{scene: s, what: what, about: about, began: time.Now(), told: time.Now(), asked: time.Now()}
 	for {
 		done, why, err := ask(ctx)
 		if done && err == nil {
-			s.Out.done(what, time.Since(began))
+			s.Out.done(what, time.Since(w.began))
 			return nil
 		}
 		if err != nil {
@@ -47,22 +46,37 @@ func (s *Scene) await(ctx context.Context, what string, ask question, about ...s
 		select {
 		case <-ctx.Done():
 			s.Out.wipe()
-			return fmt.Errorf("waited for %s until %s: %s%s", time.Since(began).Round(time.Second), what, why, warning)
+			return fmt.Errorf("waited for %s until %s: %s%s", time.Since(w.began).Round(time.Second), what, why, w.warning)
 		case now := <-ticker.C:
-			if now.Sub(asked) >= hurry {
-				asked = now
-				for _, name := range about {
-					if said := s.lastWarning(ctx, name); said != "" {
-						warning = fmt.Sprintf("; the last warning about %s is %s", name, said)
-						s.warn(name, said)
-					}
-				}
-			}
-			if s.Out.terminal || now.Sub(told) >= hurry {
-				told = now
-				s.Out.waiting(what, why, now.Sub(began))
+			w.tell(ctx, now, why)
+		}
+	}
+}
+
+// wait is what has been told of one thing that is waited for.
+type wait struct {
+	scene *Scene
+	what  string
+	about []string
+	// began is when the waiting did, told and asked are when something was last said, and when warnings were last looked for.
+	began, told, asked time.Time
+	warning            string
+}
+
+// tell says what is waited for, now and then.
+func (w *wait) tell(ctx context.Context, now time.Time, why string) {
+	if now.Sub(w.asked) >= hurry {
+		w.asked = now
+		for _, name := range w.about {
+			if said := w.scene.lastWarning(ctx, name); said != "" {
+				w.warning = fmt.Sprintf("; the last warning about %s is %s", name, said)
+				w.scene.warn(name, said)
 			}
 		}
+	}
+	if w.scene.Out.terminal || now.Sub(w.told) >= hurry {
+		w.told = now
+		w.scene.Out.waiting(w.what, why, now.Sub(w.began))
 	}
 }
 
