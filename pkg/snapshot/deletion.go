@@ -43,7 +43,8 @@ func nextContentOfDeleted(in SnapshotInput) SnapshotStep {
 	// know it from retained contents.
 	needsMark := c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || c.Spec.Driver != in.Options.Driver
 	switch {
-	case len(in.Restoring) > 0:
+	case len(in.Restoring) > 0, has(in.Snapshot.Finalizers, wellknown.FinalizerSnapshotAsSource):
+		// The provisioner's finalizer stays while a call may still read the data, also when the claim is gone.
 		return WaitForRestore{in.Restoring}
 	case needsMark && !marked:
 		return MarkContent{}
@@ -86,6 +87,12 @@ func RestoresFrom(claim *corev1.PersistentVolumeClaim) []string {
 		add(source.APIGroup, source.Kind, namespace, source.Name)
 	}
 	return names
+}
+
+// Delays tells that the deletion of a snapshot has to wait for the claim. One that was made after the
+// deletion had begun is refused by the provisioner; the two would wait for each other.
+func Delays(claim *corev1.PersistentVolumeClaim, s *snapv1.VolumeSnapshot) bool {
+	return IsRestoring(claim) && (s.DeletionTimestamp == nil || !claim.CreationTimestamp.After(s.DeletionTimestamp.Time))
 }
 
 // IsRestoring tells that the claim is still to be filled. An empty phase is that of a claim which nobody

@@ -35,6 +35,9 @@ func TestDeletedSnapshotIsTakenApart(t *testing.T) {
 		{"the source need not wait for the driver", in(ready, deleted, going), ReleaseSource{}},
 		{"S68 the snapshot waits for its content", in(ready, deleted, going, free), Ignore{}},
 		{"S85 a restore comes before everything", in(ready, deleted, all, func(i *SnapshotInput) { i.Restoring = []string{"r"} }), WaitForRestore{[]string{"r"}}},
+		{"S85 a restore whose claim is gone still reads", in(ready, deleted, all, func(i *SnapshotInput) {
+			i.Snapshot.Finalizers = append(i.Snapshot.Finalizers, wellknown.FinalizerSnapshotAsSource)
+		}), WaitForRestore{}},
 		{"W10 gone in the cache is not gone", in(held, deleted, free), FetchContent{"snapcontent-u1"}},
 		{"S77 certainly gone", in(held, deleted, free, certain), Release{both}},
 		{"S38 W30 B017 the source is counted, not the light turned off", in(held, deleted, certain), ReleaseSource{}},

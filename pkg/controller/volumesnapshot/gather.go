@@ -140,7 +140,7 @@ func (r *round) restoring(s *snapv1.VolumeSnapshot) []string {
 	name := kube.IndexValue(kube.KeyOf(s))
 	var claims []string
 	for _, claim := range r.Claims.ByIndex(kube.BySnapshotSource, name) {
-		if snapshot.IsRestoring(claim) && slices.Contains(snapshot.RestoresFrom(claim), name) {
+		if snapshot.Delays(claim, s) && slices.Contains(snapshot.RestoresFrom(claim), name) {
 			claims = append(claims, kube.IndexValue(kube.KeyOf(claim)))
 		}
 	}
