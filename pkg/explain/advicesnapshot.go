@@ -16,6 +16,9 @@ import (
 func adviseSnapshot(in snapshot.SnapshotInput, step snapshot.SnapshotStep) []string {
 	switch s := step.(type) {
 	case snapshot.WaitForRestore:
+		if len(s.Claims) == 0 {
+			return []string{"wait until the provisioner takes its finalizer off; if it does not, look into its log"}
+		}
 		return []string{"wait until they are bound, or delete them: " + strings.Join(s.Claims, ", ")}
 	case snapshot.Reject, snapshot.Tell:
 		return adviseRefused(in)

@@ -11,3 +11,18 @@ func IsVague(err error) bool {
 	e := Of(err)
 	return e != nil && (e.Code == codes.Internal || e.Code == codes.Unknown)
 }
+
+// IsEvasive tells that the driver's answer says nothing about the outcome of an earlier call, and that the
+// driver is not at work any more: a vague answer, or a refusal at the door. Such answers may go on for ever.
+func IsEvasive(err error) bool {
+	e := Of(err)
+	if e == nil {
+		return false
+	}
+	switch e.Code {
+	case codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted:
+		return true
+	default:
+		return IsVague(err)
+	}
+}

@@ -21,3 +21,17 @@ func TestIsVague(t *testing.T) {
 		t.Error("what the driver did not say is not vague")
 	}
 }
+
+func TestIsEvasive(t *testing.T) {
+	evasive := map[codes.Code]bool{
+		codes.Internal: true, codes.Unknown: true, codes.PermissionDenied: true, codes.Unauthenticated: true, codes.ResourceExhausted: true,
+	}
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		if got := IsEvasive(New(CreateSnapshot, status.Error(code, ""))); got != evasive[code] {
+			t.Errorf("%v: %v", code, got)
+		}
+	}
+	if IsEvasive(errors.New("no answer")) || IsEvasive(nil) {
+		t.Error("what the driver did not say is not evasive")
+	}
+}

@@ -49,16 +49,36 @@ func AfterCreate(in ContentInput, answer Answer, err error) After {
 	}
 	if err == nil {
 		after := afterAnswer(in, answer)
-		after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.Deleted = Settled, 0, false
+		after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.UnsureFor, after.Attempt.Deleted = Settled, 0, 0, false
 		return after
 	}
 	handle := *in.Content.Spec.Source.VolumeHandle
 	after := afterFailure(in, err)
 	after.Status, after.Told = failureOf(in.Content, fmt.Sprintf("failed to take snapshot of the volume %s: %q", handle, err.Error()), in.Now)
 	after.Attempt.Tried = triedAfter(in, err)
-	if in.Content.DeletionTimestamp != nil && after.Attempt.Tried == Open && fault.IsVague(err) {
-		after.Attempt.Unsure++
-		after.Attempt.NotBefore = in.Now.Add(grow(time.Second, in.Options.RetryMax, after.Attempt.Unsure))
+	if in.Content.DeletionTimestamp != nil && after.Attempt.Tried == Open && fault.IsEvasive(err) {
+		return afterUnsure(in, after, err)
+	}
+	return after
+}
+
+// afterUnsure counts an answer that is over and leaves the outcome open. The last question falls on the end
+// of the patience.
+func afterUnsure(in ContentInput, after After, err error) After {
+	a := &after.Attempt
+	if a.Unsure == 0 {
+		a.UnsureSince = in.Now
+	}
+	a.Unsure++
+	a.UnsureFor = in.Now.Sub(a.UnsureSince)
+	wait := grow(time.Second, in.Options.RetryMax, a.Unsure)
+	if left := unsurePatience - a.UnsureFor; left > 0 {
+		wait = min(wait, left)
+	}
+	a.NotBefore = in.Now.Add(wait)
+	if after.Told == nil && a.Unsure == unsureTries {
+		after.Told = &Told{Reason: wellknown.ReasonSnapshotDeletePending, Message: fmt.Sprintf(
+			"The deletion waits until the driver says whether it has made the snapshot; its last answer: %s", err)}
 	}
 	return after
 }

@@ -172,7 +172,7 @@ func TestPermissionToLeave(t *testing.T) {
 func TestOpenOutcomeIsSettledFirst(t *testing.T) {
 	fresh := func(i *ContentInput) { i.Attempt.Fresh = true }
 	unsure := func(n int) func(*ContentInput) {
-		return func(i *ContentInput) { i.Attempt.Unsure = n }
+		return func(i *ContentInput) { i.Attempt.Unsure, i.Attempt.UnsureFor = n, 5*time.Minute }
 	}
 	checkContents(t, []contentRow{
 		{"S79 I2 marked by somebody: create again", con(terminating), Create{Request: request()}},
@@ -185,7 +185,10 @@ func TestOpenOutcomeIsSettledFirst(t *testing.T) {
 			i.Content.Annotations[wellknown.AnnBeingCreated] = "yes"
 		}), Delete{Handle: "s-1"}},
 		{"two unsure answers are not enough", con(terminating, tried(Open), unsure(2)), Create{Request: request()}},
-		{"three are", con(terminating, tried(Open), unsure(3)), ReleaseContent{&Told{true, wellknown.ReasonSnapshotOutcomeUnknown,
+		{"three within a short time are not", con(terminating, tried(Open), unsure(3), func(i *ContentInput) {
+			i.Attempt.UnsureFor = 4 * time.Minute
+		}), Create{Request: request()}},
+		{"three over a long one are", con(terminating, tried(Open), unsure(3)), ReleaseContent{&Told{true, wellknown.ReasonSnapshotOutcomeUnknown,
 			`The driver could not say whether it has made a snapshot; look there for one named "snapshot-u1" of volume "vol-1"`}}},
 		{"three for a living snapshot mean nothing", con(tried(Open), unsure(3)), Create{Request: request()}},
 	})

@@ -86,6 +86,9 @@ type Attempt struct {
 	// Unsure counts the answers in a row, since the deletion, that leave the outcome open without any hint
 	// that the call is still running.
 	Unsure int
+	// UnsureSince is when the first of them came, UnsureFor how much later the last one.
+	UnsureSince time.Time
+	UnsureFor   time.Duration
 	// Failures counts failed calls in a row, Polls those that found the snapshot not ready.
 	Failures, Polls int
 	// NotBefore is the earliest time of the next call.

@@ -12,9 +12,12 @@ import (
 )
 
 const (
-	// unsureTries is how often a create with an open outcome is repeated for a snapshot that is being
-	// deleted, when the driver answers each time that something unknown went wrong.
+	// unsureTries is how often a create with an open outcome is repeated promptly for a snapshot that is being
+	// deleted, when each answer leaves it open. What a driver knows it mostly says then.
 	unsureTries = 3
+	// unsurePatience is for how long it is repeated at all. An outage of what stands behind a driver is answered
+	// with the same codes and lasts for minutes; giving up in it would leave a snapshot that nobody knows.
+	unsurePatience = 5 * time.Minute
 	// secretPatience is how long a deletion waits for a secret that does not exist.
 	secretPatience = 2 * time.Minute
 	// classPatience is how long one waits for a class that does not exist, or cannot be used.
@@ -68,7 +71,7 @@ func permissionUnseen(in ContentInput, marked bool) permission {
 
 // nextLeaving is for a content with a deletion time; nil means that it is treated as if it had none.
 func nextLeaving(in ContentInput) ContentStep {
-	gaveUp := in.Attempt.Unsure >= unsureTries
+	gaveUp := in.Attempt.Unsure >= unsureTries && in.Attempt.UnsureFor >= unsurePatience
 	if isOpen(in) && !gaveUp {
 		// Only a repeat of the same create can tell whether there is something to delete.
 		return nextCreate(in)
