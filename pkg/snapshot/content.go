@@ -19,10 +19,13 @@ func NextContentStep(in ContentInput) ContentStep {
 	switch {
 	case c.Spec.Driver != in.Options.Driver:
 		return Ignore{"content of another driver"}
-	case in.Class != nil && in.Class.Driver != in.Options.Driver:
+	case isForeign(in) && needsClass(c):
 		return Ignore{"its class is of another driver"}
 	case (source.VolumeHandle == nil) == (source.SnapshotHandle == nil):
 		return Tell{Told{true, wellknown.ReasonContentValidationError, "Exactly one of VolumeHandle and SnapshotHandle should be specified"}}
+	}
+	if isForeign(in) {
+		in.Class = nil // one that took the name of the class which the snapshot was taken with
 	}
 	if c.DeletionTimestamp != nil {
 		if step := nextLeaving(in); step != nil {
@@ -30,6 +33,17 @@ func NextContentStep(in ContentInput) ContentStep {
 		}
 	}
 	return nextStaying(in)
+}
+
+// isForeign tells that the content's class is of another driver.
+func isForeign(in ContentInput) bool {
+	return in.Class != nil && in.Class.Driver != in.Options.Driver
+}
+
+// needsClass tells that the content's class still counts. With a snapshot at the driver, or with the deletion,
+// the content's own driver does: it has to see to what there is.
+func needsClass(c *snapv1.VolumeSnapshotContent) bool {
+	return c.DeletionTimestamp == nil && (handleOf(c) == "" || c.Spec.Source.VolumeHandle == nil)
 }
 
 // nextStaying is for a content that is not to be taken apart.

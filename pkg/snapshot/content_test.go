@@ -153,6 +153,26 @@ func TestContentThatIsLeaving(t *testing.T) {
 	})
 }
 
+// A class was deleted, and another driver's took its name.
+func TestNameOfTheClassIsUsedAgain(t *testing.T) {
+	reused := func(i *ContentInput) {
+		i.Content.Spec.VolumeSnapshotClassName, i.Class = ptr("snapc"), class("snapc", "other")
+		i.Class.Parameters = map[string]string{"theirs": "1"}
+	}
+	given := func(i *ContentInput) { i.Attempt.LeavingSince = now.Add(-2 * time.Minute) }
+	nameOnly := request()
+	nameOnly.Parameters = map[string]string{}
+	checkContents(t, []contentRow{
+		{"the deletion goes on", con(finished, terminating, live, reused), Delete{Handle: "s-1"}},
+		{"an open create is settled, as it is on record", con(terminating, reused), Create{Request: request()}},
+		{"without a record never with what is theirs", con(terminating, unrecorded, given, reused), Create{Request: nameOnly}},
+		{"what is taken is polled", con(cut, reused), Poll{Handle: "s-1", Again: &Create{Request: request()}}},
+		{"what was imported and is gone from us", con(finished, byHand, terminating, live, reused), Delete{Handle: "s-1"}},
+		{"S51 nothing is begun", con(reused), Ignore{}},
+		{"S51 nor looked for", con(byHand, reused, can(list)), Ignore{}},
+	})
+}
+
 func TestPermissionToLeave(t *testing.T) {
 	checkContents(t, []contentRow{
 		{"S76 I3 the snapshot lives", con(finished, terminating, seen(Alive)), Ignore{}},

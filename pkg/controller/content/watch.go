@@ -68,16 +68,17 @@ func isMarked(content *kube.Content) bool {
 	return marked
 }
 
-// OnClass gives the contents that may wait for a class.
+// OnClass gives the contents that may wait for a class, or for one of another driver to go.
 func (c *Controller) OnClass(change kube.Change[*snapv1.VolumeSnapshotClass]) []reconcile.Key {
 	class := change.Object()
-	if change.Deleted || class.Driver != c.DriverName ||
-		change.Old != nil && equality.Semantic.DeepEqual(change.Old.Parameters, class.Parameters) && change.Old.Driver == class.Driver {
+	if !change.Deleted && change.Old != nil && change.Old.UID == class.UID &&
+		equality.Semantic.DeepEqual(change.Old.Parameters, class.Parameters) && change.Old.Driver == class.Driver {
 		return nil
 	}
 	var keys []reconcile.Key
 	for _, content := range c.Contents.ByIndex(kube.BySnapshotClass, class.Name) {
-		if content.Status == nil || content.Status.ReadyToUse == nil || !*content.Status.ReadyToUse {
+		ready := content.Status != nil && content.Status.ReadyToUse != nil && *content.Status.ReadyToUse
+		if content.Spec.Driver == c.DriverName && (!ready || content.DeletionTimestamp != nil) {
 			keys = append(keys, reconcile.Key{Name: content.Name})
 		}
 	}
