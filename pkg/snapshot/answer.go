@@ -56,6 +56,11 @@ func AfterCreate(in ContentInput, answer Answer, err error) After {
 	after := afterFailure(in, err)
 	after.Status, after.Told = failureOf(in.Content, fmt.Sprintf("failed to take snapshot of the volume %s: %q", handle, err.Error()), in.Now)
 	after.Attempt.Tried = triedAfter(in, err)
+	if after.Attempt.Tried == Settled && isOpen(in) && isGuess(in) {
+		// The refusal may be of the parameters that are missing, and nobody knows better ones.
+		after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.UnsureFor = Open, unsureTries, unsurePatience
+		return after
+	}
 	if in.Content.DeletionTimestamp != nil && after.Attempt.Tried == Open && fault.IsEvasive(err) {
 		return afterUnsure(in, after, err)
 	}

@@ -86,6 +86,33 @@ func TestUnsureAnswersOfALeavingSnapshot(t *testing.T) {
 	}
 }
 
+// What a driver refuses for lack of parameters may exist all the same: somebody is told where to look.
+func TestRefusalOfAGuess(t *testing.T) {
+	given := func(i *ContentInput) { i.Attempt.LeavingSince = now.Add(-2 * time.Minute) }
+	broken := func(i *ContentInput) { i.Content.Annotations[wellknown.AnnSnapshotParameters] = "{" }
+	gone := func(i *ContentInput) { i.Class = nil }
+	for name, i := range map[string]ContentInput{
+		"no class": con(terminating, unrecorded, gone, given), "a record that cannot be read": con(terminating, broken, given),
+	} {
+		if create, ok := NextContentStep(i).(Create); !ok || len(create.Request.GetParameters()) > 0 {
+			t.Errorf("%s: %+v", name, create)
+		}
+		for _, c := range []codes.Code{codes.InvalidArgument, codes.AlreadyExists} {
+			refused := i
+			refused.Attempt = AfterCreate(i, Answer{}, code(c)).Attempt
+			if release, ok := NextContentStep(refused).(ReleaseContent); !ok || release.Told == nil {
+				t.Errorf("%s, %v: %+v", name, c, NextContentStep(refused))
+			}
+		}
+	}
+	known := con(terminating, given)
+	known.Attempt = AfterCreate(known, Answer{}, code(codes.InvalidArgument)).Attempt
+	known.Live = true
+	if diff := cmp.Diff(ContentStep(ReleaseContent{}), NextContentStep(known)); diff != "" {
+		t.Errorf("a refusal of the very same request settles it: %s", diff)
+	}
+}
+
 func TestStatusFromAnswers(t *testing.T) {
 	taken := past.Add(time.Minute)
 	answer := Answer{Handle: "s-1", Taken: taken, Size: 5}

@@ -72,22 +72,8 @@ func chooseClass(in SnapshotInput) (*snapv1.VolumeSnapshotClass, SnapshotStep) {
 
 // nextContent protects the source and writes the content, or says what is in the way.
 func nextContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) SnapshotStep {
-	s, claim := in.Snapshot, in.Claim
-	switch {
-	case claim == nil:
-		return rejectCreation(in, fmt.Errorf("snapshot controller failed to update %s on API server: %w", s.Name, errNoClaim))
-	case has(claim.Finalizers, wellknown.FinalizerSourceClaim):
-	case claim.DeletionTimestamp != nil:
-		return rejectCreation(in, fmt.Errorf(
-			"snapshot controller failed to update %s on API server: cannot add finalizer on claim because it is being deleted", claim.Name))
-	default:
-		return ProtectSource{}
-	}
-	if err := checkClaim(claim); err != nil {
-		return rejectInput(in, err)
-	}
-	if !in.VolumeRead {
-		return FetchVolume{claim.Spec.VolumeName}
+	if step := nextSource(in); step != nil {
+		return step
 	}
 	content, step := buildContent(in, class)
 	switch {
@@ -101,6 +87,37 @@ func nextContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) SnapshotSt
 	}
 }
 
+// nextSource returns nil when the source is there and protected. A claim without a volume is not: there is
+// nothing in it to be kept, and whoever deletes it would wait for a snapshot that will never be taken.
+func nextSource(in SnapshotInput) SnapshotStep {
+	s, claim := in.Snapshot, in.Claim
+	if claim == nil {
+		return rejectCreation(in, fmt.Errorf("snapshot controller failed to update %s on API server: %w", s.Name, errNoClaim))
+	}
+	protected := has(claim.Finalizers, wellknown.FinalizerSourceClaim)
+	if protected && claim.DeletionTimestamp != nil && claim.Spec.VolumeName == "" {
+		return ReleaseSource{}
+	}
+	if err := checkClaim(claim); err != nil {
+		return rejectInput(in, err)
+	}
+	if !in.VolumeRead {
+		return FetchVolume{claim.Spec.VolumeName}
+	}
+	if err := checkVolume(in); err != nil {
+		return rejectInput(in, err)
+	}
+	switch {
+	case protected:
+		return nil
+	case claim.DeletionTimestamp != nil:
+		return rejectCreation(in, fmt.Errorf(
+			"snapshot controller failed to update %s on API server: cannot add finalizer on claim because it is being deleted", claim.Name))
+	default:
+		return ProtectSource{}
+	}
+}
+
 func rejectCreation(in SnapshotInput, err error) SnapshotStep {
 	return RejectCreation(in, err)
 }
@@ -111,9 +128,6 @@ func rejectInput(in SnapshotInput, err error) SnapshotStep {
 }
 
 func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.VolumeSnapshotContent, SnapshotStep) {
-	if err := checkVolume(in); err != nil {
-		return nil, rejectInput(in, err)
-	}
 	s, volume := in.Snapshot, in.Volume
 	name := wellknown.ContentName(string(s.UID))
 	secret, err := params.ResolveSecret(params.Snapshotter, class.Parameters, params.SnapshotTokens(name, s.Namespace, s.Name))

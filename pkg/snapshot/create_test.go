@@ -92,6 +92,8 @@ func TestWhatStandsInTheWayOfAContent(t *testing.T) {
 			failed + "snapshot controller failed to update data on API server: cannot add finalizer on claim because it is being deleted"},
 		{"S15 claim not bound", in(held, func(i *SnapshotInput) { i.Claim.Status.Phase = corev1.ClaimPending }),
 			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot"`},
+		{"S15 and is not held before it is", in(held, func(i *SnapshotInput) { i.Claim.Status.Phase, i.Claim.Finalizers = corev1.ClaimPending, nil }),
+			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot"`},
 		{"S16 no volume", in(held, func(i *SnapshotInput) { i.Volume = nil }),
 			input + `"failed to retrieve PV pv1 from the API server: \"persistentvolumes \\\"pv1\\\" not found\""`},
 		{"S17 volume of another claim", in(held, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef.UID = "c0" }), input + `"claim in dataSource not bound or invalid"`},

@@ -51,8 +51,11 @@ func TestNewSnapshotIsProtectedStepByStep(t *testing.T) {
 		{"S9 the default class needs the volume", in(noClass, func(i *SnapshotInput) { i.VolumeRead, i.Volume, i.Options.Scope = false, nil, All }),
 			FetchVolume{"pv1"}},
 		{"the source comes after the snapshot", in(held, func(i *SnapshotInput) { i.Claim.Finalizers = nil }), ProtectSource{}},
-		{"I9 also a claim that is not bound is held", in(held, func(i *SnapshotInput) { i.Claim.Finalizers, i.Claim.Status.Phase = nil, "Pending" }),
-			ProtectSource{}},
+		{"a claim that never got a volume, held by an earlier program, may go", in(held, func(i *SnapshotInput) {
+			i.Claim.Status.Phase, i.Claim.Spec.VolumeName, i.Claim.DeletionTimestamp = "Pending", "", ptr(past)
+		}), ReleaseSource{}},
+		{"the volume is read before the claim is held", in(held, func(i *SnapshotInput) { i.Claim.Finalizers, i.VolumeRead, i.Volume = nil, false, nil }),
+			FetchVolume{"pv1"}},
 		{"the volume is read late", in(held, func(i *SnapshotInput) { i.VolumeRead, i.Volume = false, nil }), FetchVolume{"pv1"}},
 		{"an old copy is refreshed before a content is made", in(held, func(i *SnapshotInput) { i.SnapshotLive = false }), FetchSnapshot{}},
 		{"S36 takeover: content made without finalizer", in(taken, func(i *SnapshotInput) { i.Content.Finalizers = nil }), ProtectContent{}},

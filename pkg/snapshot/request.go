@@ -54,6 +54,12 @@ func isClassGivenUp(in ContentInput) bool {
 	return in.Content.DeletionTimestamp != nil && !since.IsZero() && in.Now.Sub(since) >= classPatience
 }
 
+// isGuess tells that a create is sent without knowing the parameters of the one that it repeats.
+func isGuess(in ContentInput) bool {
+	_, _, err := parametersOf(in)
+	return err != nil && isClassGivenUp(in)
+}
+
 // nameAtDriver depends on the snapshot's UID alone, so it survives even a content that is made anew.
 func nameAtDriver(in ContentInput) string {
 	return wellknown.Name(in.Options.NamePrefix, string(in.Content.Spec.VolumeSnapshotRef.UID), in.Options.NameLength)

@@ -276,3 +276,25 @@ func TestBindingForSidecarsOfOthers(t *testing.T) {
 	h.Settle()
 	wantNothing(t, h)
 }
+
+// TestClaimWithoutVolumeIsFree (I9): a claim that never got a volume holds nothing that a snapshot could need.
+func TestClaimWithoutVolumeIsFree(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		h := kit.New(t)
+		disk(h)
+		h.Put(kit.Claim("empty", func(c *corev1.PersistentVolumeClaim) {
+			if held {
+				c.Finalizers = []string{wellknown.FinalizerSourceClaim}
+			}
+		}))
+		both(h)
+		h.Horizon = time.Second
+		h.Put(kit.Snapshot("early", "empty"))
+		h.Settle()
+		kit.Remove[*corev1.PersistentVolumeClaim](h.API, key("empty"))
+		h.Settle()
+		if claim, there := kit.Read[*corev1.PersistentVolumeClaim](h.API, key("empty")); there {
+			t.Errorf("held before: %v, the claim cannot go: %v\n%s", held, claim.Finalizers, h.Trace())
+		}
+	}
+}
