@@ -132,7 +132,7 @@ func TestDeletion(t *testing.T) {
 	h := kit.New(t)
 	name := wellknown.ContentName(string(kit.Snapshot("monday", "data").UID))
 	s := kit.With(kit.Snapshot("monday", "data", kit.BoundContent(name)), kit.Deleted,
-		kit.Finalizers(wellknown.FinalizerSnapshotSource, wellknown.FinalizerSnapshotBound, wellknown.FinalizerSnapshotAsSource))
+		kit.Finalizers(wellknown.FinalizerSnapshotSource, wellknown.FinalizerSnapshotBound))
 	c := kit.With(kit.Content(s, "vol", kit.Taken("snap-1"), func(c *kube.Content) {
 		c.Name = name
 		kube.SetAnnotation(c, wellknown.AnnSnapshotDeletionSecretName, "creds")

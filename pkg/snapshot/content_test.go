@@ -224,6 +224,9 @@ func TestStateOf(t *testing.T) {
 	}{
 		{"lives", c, in().Snapshot, Alive},
 		{"is being deleted", c, in(deleted).Snapshot, Deleting},
+		{"is being deleted, and a restore reads it", c, in(deleted, func(i *SnapshotInput) {
+			i.Snapshot.Finalizers = []string{wellknown.FinalizerSnapshotAsSource}
+		}).Snapshot, Alive},
 		{"is gone", c, nil, Gone},
 		{"a namesake", c, in(func(i *SnapshotInput) { i.Snapshot.UID = "u2" }).Snapshot, Gone},
 		{"unbound, a namesake that does not name it", unbound, in(func(i *SnapshotInput) { i.Snapshot.UID = "u2" }).Snapshot, Gone},

@@ -32,9 +32,9 @@ type SnapshotState int
 const (
 	// Unknown: nobody could tell.
 	Unknown SnapshotState = iota
-	// Alive: it exists, and nobody deletes it. What is read live may be newer.
+	// Alive: it exists, and nobody deletes it, or somebody still reads its data. What is read live may be newer.
 	Alive
-	// Deleting: it is being deleted, which nothing can take back.
+	// Deleting: it is being deleted, which nothing can take back, and nobody can begin to read it any more.
 	Deleting
 	// Gone: it does not exist, or another one has its name. Certain only when read live.
 	Gone
@@ -53,7 +53,7 @@ func StateOf(content *snapv1.VolumeSnapshotContent, snapshot *snapv1.VolumeSnaps
 			return Alive
 		}
 		return Gone
-	case snapshot.DeletionTimestamp != nil:
+	case snapshot.DeletionTimestamp != nil && !IsRead(snapshot):
 		return Deleting
 	default:
 		return Alive

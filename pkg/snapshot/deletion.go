@@ -43,8 +43,7 @@ func nextContentOfDeleted(in SnapshotInput) SnapshotStep {
 	// know it from retained contents.
 	needsMark := c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || c.Spec.Driver != in.Options.Driver
 	switch {
-	case len(in.Restoring) > 0, has(in.Snapshot.Finalizers, wellknown.FinalizerSnapshotAsSource):
-		// The provisioner's finalizer stays while a call may still read the data, also when the claim is gone.
+	case len(in.Restoring) > 0, IsRead(in.Snapshot):
 		return WaitForRestore{in.Restoring}
 	case needsMark && !marked:
 		return MarkContent{}
@@ -87,6 +86,12 @@ func RestoresFrom(claim *corev1.PersistentVolumeClaim) []string {
 		add(source.APIGroup, source.Kind, namespace, source.Name)
 	}
 	return names
+}
+
+// IsRead tells that the snapshot carries the provisioner's finalizer: it stays while a call may read the data,
+// also when the claim is gone. None can be added to what is being deleted, so a "no" is for good then.
+func IsRead(s *snapv1.VolumeSnapshot) bool {
+	return has(s.Finalizers, wellknown.FinalizerSnapshotAsSource)
 }
 
 // Delays tells that the deletion of a snapshot has to wait for the claim. One that was made after the

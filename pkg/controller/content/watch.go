@@ -12,6 +12,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -88,7 +89,8 @@ func (c *Controller) OnClass(change kube.Change[*snapv1.VolumeSnapshotClass]) []
 // OnSnapshot gives the contents that a snapshot's deletion permits to go.
 func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []reconcile.Key {
 	s := change.Object()
-	begins := !change.Deleted && s.DeletionTimestamp != nil && (change.Old == nil || change.Old.DeletionTimestamp == nil)
+	begins := !change.Deleted && s.DeletionTimestamp != nil &&
+		(change.Old == nil || change.Old.DeletionTimestamp == nil || snapshot.IsRead(change.Old) && !snapshot.IsRead(s))
 	if !change.Deleted && !begins {
 		return nil
 	}

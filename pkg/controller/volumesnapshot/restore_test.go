@@ -19,6 +19,13 @@ import (
 // TestRestoreWhoseClaimIsGone (S85): the claim was deleted while the driver still copies. What tells of the copy is the
 // provisioner's finalizer, and the deletion at the driver waits for that.
 func TestRestoreWhoseClaimIsGone(t *testing.T) {
+	for _, byHand := range []bool{false, true} {
+		restoreWhoseClaimIsGone(t, byHand)
+	}
+}
+
+// restoreWhoseClaimIsGone also plays an impatient user, who deletes the content as well.
+func restoreWhoseClaimIsGone(t *testing.T, byHand bool) {
 	h := kit.New(t)
 	disk(h)
 	both(h)
@@ -26,9 +33,12 @@ func TestRestoreWhoseClaimIsGone(t *testing.T) {
 	h.Settle()
 	kit.Edit(h.API, key("snap"), func(s *snapv1.VolumeSnapshot) { kube.AddFinalizer(s, wellknown.FinalizerSnapshotAsSource) })
 	userDeletes("snap")(h)
+	if byHand {
+		kit.Remove[*kube.Content](h.API, kube.KeyOf(only(t, h)))
+	}
 	h.Horizon = 10 * time.Second
 	h.Settle()
-	if len(h.Driver.Calls("DeleteSnapshot")) > 0 || only(t, h).DeletionTimestamp != nil {
+	if len(h.Driver.Calls("DeleteSnapshot")) > 0 || !byHand && only(t, h).DeletionTimestamp != nil {
 		t.Fatalf("deleted under a restore\n%s", h.Trace())
 	}
 	if told := strings.Join(h.Recorder.Events(), "\n"); !strings.Contains(told, "Normal SnapshotDeletePending") {
