@@ -98,6 +98,12 @@ func PointsAt(content *snapv1.VolumeSnapshotContent, snapshot *snapv1.VolumeSnap
 	return ref.UID != "" && ref.UID == snapshot.UID && ref.Name == snapshot.Name && ref.Namespace == snapshot.Namespace
 }
 
+// IsNamedFor tells that the content bears the name of one that is made for the snapshot which it points at.
+func IsNamedFor(content *snapv1.VolumeSnapshotContent) bool {
+	uid := content.Spec.VolumeSnapshotRef.UID
+	return uid != "" && content.Name == wellknown.ContentName(string(uid))
+}
+
 // Names tells that the snapshot names the content, in its spec or in its status.
 func Names(snapshot *snapv1.VolumeSnapshot, content string) bool {
 	if content == "" {

@@ -161,9 +161,6 @@ func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.
 		content.Annotations[wellknown.AnnBeingCreated] = wellknown.AnnMarkYes
 		content.Annotations[wellknown.AnnSnapshotParameters] = encodeParameters(forDriver)
 	}
-	if len(content.Annotations) == 0 {
-		content.Annotations = nil
-	}
 	return content, nil
 }
 
@@ -173,7 +170,7 @@ func contentOf(in SnapshotInput, class *snapv1.VolumeSnapshotClass) *snapv1.Volu
 	content := &snapv1.VolumeSnapshotContent{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        wellknown.ContentName(string(s.UID)),
-			Annotations: map[string]string{},
+			Annotations: map[string]string{AnnMadeAt: madeAt(in.Now)},
 			// From the first moment: without it a content could be deleted while the driver works.
 			Finalizers: []string{wellknown.FinalizerContent},
 		},

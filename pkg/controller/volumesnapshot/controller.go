@@ -105,15 +105,25 @@ func (c *Controller) promptly(key reconcile.Key, err error) error {
 	return fault.RetryAfter(err, min(conflictStart<<min(c.queue.Failures(key), 10), conflictMax))
 }
 
-// addAll looks at everything, as when this room begins to take part.
+// addAll looks at everything, as when this room begins to take part. Snapshots that are gone may have left
+// contents.
 func (c *Controller) addAll() {
 	for _, s := range c.Snapshots.All() {
 		c.queue.Add(keyOf(s))
+	}
+	for _, content := range c.Contents.All() {
+		c.queue.Add(refKey(content))
 	}
 }
 
 func keyOf(s *snapv1.VolumeSnapshot) reconcile.Key {
 	return reconcile.Key{Namespace: s.Namespace, Name: s.Name}
+}
+
+// refKey is the snapshot that a content points at.
+func refKey(content *kube.Content) reconcile.Key {
+	ref := content.Spec.VolumeSnapshotRef
+	return reconcile.Key{Namespace: ref.Namespace, Name: ref.Name}
 }
 
 // claimMark distinguishes the keys of claims from those of snapshots; no name can contain it.
@@ -138,7 +148,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 	if name, isClaim := strings.CutPrefix(key.Name, claimMark); isClaim {
 		r.key, r.claim = kube.Key{}, kube.Key{Namespace: key.Namespace, Name: name}
 	}
-	if err := r.sweep(ctx); err != nil {
+	if err := r.clean(ctx); err != nil {
 		return reconcile.Result{}, c.promptly(key, err)
 	}
 	for range maxSteps {

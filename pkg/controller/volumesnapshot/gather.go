@@ -46,9 +46,7 @@ type round struct {
 func (r *round) gather() (snapshot.SnapshotInput, bool) {
 	in := snapshot.SnapshotInput{
 		SnapshotLive: r.snapshotLive, Volume: r.volume, VolumeRead: r.volumeRead, Now: r.Clock.Now(),
-		Options: snapshot.SnapshotOptions{
-			Driver: r.DriverName, Scope: r.scope, PreventVolumeModeConversion: r.options.PreventVolumeModeConversion,
-		},
+		Options: r.snapshotOptions(),
 	}
 	if r.key == (kube.Key{}) {
 		r.gatherClaim(&in, r.claim, "")
@@ -75,6 +73,12 @@ func (r *round) gather() (snapshot.SnapshotInput, bool) {
 		in.Node = r.NodeOf(r.volume)
 	}
 	return in, true
+}
+
+func (r *round) snapshotOptions() snapshot.SnapshotOptions {
+	return snapshot.SnapshotOptions{
+		Driver: r.DriverName, Scope: r.scope, PreventVolumeModeConversion: r.options.PreventVolumeModeConversion,
+	}
 }
 
 // own prefers what the round has from the server itself. A cache that lags may not take it in.

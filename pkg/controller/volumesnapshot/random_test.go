@@ -50,7 +50,7 @@ func (r *random) pick(names []string) string { return names[r.IntN(len(names))] 
 // done) are left out: there a snapshot may stay behind, and an event says so.
 func (r *random) act() {
 	h, name := r.h, r.pick(randomNames)
-	switch r.IntN(17) {
+	switch r.IntN(18) {
 	case 0, 1, 2, 3:
 		r.create(name, func(name string) *snapv1.VolumeSnapshot { return kit.Snapshot(name, "data") })
 	case 4, 5, 6:
@@ -93,6 +93,16 @@ func (r *random) act() {
 			return
 		}
 		r.create("thief", func(name string) *snapv1.VolumeSnapshot { return kit.Snapshot(name, "", kit.FromContent(innocent)) })
+	case 17:
+		r.tearOut(name)
+	}
+}
+
+// tearOut takes a snapshot away as the API server does when the deletion began before our finalizers came.
+func (r *random) tearOut(name string) {
+	if _, there := kit.Read[*snapv1.VolumeSnapshot](r.h.API, key(name)); there {
+		kit.Edit(r.h.API, key(name), func(s *snapv1.VolumeSnapshot) { s.Finalizers = nil })
+		userDeletes(name)(r.h)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 // The API server looks for finalizers when a deletion begins, and does not look again when it is carried out: a snapshot to
 // which we add ours in between goes all the same, although our write was acknowledged. Its content may be made by then, or
 // be made in the next instant, and nobody would ever delete it. That a snapshot was there and went without having been
-// Terminating is seen in the event of its end, and in nothing else: a content without snapshot alone permits nothing, as it
-// may have been copied from another cluster.
+// Terminating is seen in the event of its end. Who has not seen that, as after a change of leader, goes by what the content
+// says of its making; see clear. A content without snapshot alone permits nothing, as it may have been copied.
 
 // tear notes a snapshot that went without having been Terminating.
 func (c *Controller) tear(s *snapv1.VolumeSnapshot) bool {
@@ -55,6 +55,14 @@ func (c *Controller) mend(key kube.Key, uid types.UID) {
 	if len(c.torn[key]) == 0 {
 		delete(c.torn, key)
 	}
+}
+
+// clean takes apart what snapshots of this name have left.
+func (r *round) clean(ctx context.Context) error {
+	if err := r.sweep(ctx); err != nil || r.key == (kube.Key{}) {
+		return err
+	}
+	return r.clear(ctx)
 }
 
 // sweep deletes what was made for snapshots of this name that went in the middle of the work. It has the key of the work, so

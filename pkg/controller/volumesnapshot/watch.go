@@ -48,7 +48,7 @@ func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []re
 		c.meters.gone(s.UID)
 		c.neglected.forget(s.UID)
 		keys := c.sourceOf(s)
-		if c.tear(s) {
+		if c.tear(s) || c.hasLeft(s) {
 			keys = append(keys, keyOf(s))
 		}
 		return keys
@@ -105,8 +105,7 @@ func (c *Controller) OnContent(change kube.Change[*kube.Content]) []reconcile.Ke
 	} else if change.Old != nil && change.Old.ResourceVersion != content.ResourceVersion && isNoNews(change.Old, content) {
 		return nil
 	}
-	ref := content.Spec.VolumeSnapshotRef
-	keys := []reconcile.Key{{Namespace: ref.Namespace, Name: ref.Name}}
+	keys := []reconcile.Key{refKey(content)}
 	for _, s := range c.Snapshots.ByIndex(kube.ByContent, content.Name) {
 		if key := keyOf(s); key != keys[0] {
 			keys = append(keys, key)
