@@ -30,6 +30,13 @@ func bound(edits ...func(*corev1.PersistentVolume)) []kube.Object {
 	return []kube.Object{c, v, kit.Class(kit.ClassName)}
 }
 
+// released is a volume whose claim is going.
+func released(edits ...func(*corev1.PersistentVolume)) []kube.Object {
+	objects := bound(append(edits, kit.Released)...)
+	kit.Deleted(objects[0].(*corev1.PersistentVolumeClaim))
+	return objects
+}
+
 func going(v *corev1.PersistentVolume) { kit.Deleted(v) }
 
 // TestVolumes goes through what the volume of a bound claim waits for.
@@ -49,10 +56,11 @@ func TestVolumes(t *testing.T) {
 		{"to be kept", bound(func(v *corev1.PersistentVolume) {
 			v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}), ofVolume("Unprotect", "is to be kept", "")},
-		{"attached", append(bound(kit.Released), kit.Attachment("a", "pv", "n1")),
+		{"attached", append(released(), kit.Attachment("a", "pv", "n1")),
 			ofVolume("WaitDetached", "still attached to node n1", "see what still uses the volume on node n1")},
-		{"released", bound(kit.Released, recorded), ofVolume("Delete", "Asks the driver to delete volume", "")},
-		{"not a CSI volume", bound(kit.Released, func(v *corev1.PersistentVolume) { v.Spec.CSI = nil }), ofVolume("Reject", "invalid CSI PV", "delete it by hand")},
+		{"released", released(recorded), ofVolume("Delete", "Asks the driver to delete volume", "")},
+		{"not a CSI volume", released(func(v *corev1.PersistentVolume) { v.Spec.CSI = nil }), ofVolume("Reject", "invalid CSI PV", "delete it by hand")},
+		{"released by mistake", bound(kit.Released), ofVolume("Reject", "claim default/data exists and names PersistentVolume pv", "set spec.claimRef.uid")},
 		{"gone", bound()[:1], expectation{provisioner, kindVolume, "", "could not be read", ""}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -133,7 +133,7 @@ func runClaims(h *kit.Harness, can capability.Set) {
 func runVolumes(h *kit.Harness, can capability.Set) {
 	room := volume.New(volume.Deps{
 		Client: h.API, Driver: h.Driver, DriverName: kit.DriverName, Capabilities: can, Recorder: h.Recorder, Clock: h.Clock,
-		Volumes: h.Stores.Volumes, Classes: h.Stores.StorageClasses, Attachments: h.Stores.Attachments,
+		Volumes: h.Stores.Volumes, Classes: h.Stores.StorageClasses, Attachments: h.Stores.Attachments, Claims: h.Stores.Claims,
 	})
 	_, _ = room.Reconcile(h.Ctx, reconcile.Key{Name: "pv"})
 }

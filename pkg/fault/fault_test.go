@@ -63,11 +63,15 @@ func TestNew(t *testing.T) {
 func TestProvesNothing(t *testing.T) {
 	for code, want := range map[codes.Code]bool{
 		codes.Internal: true, codes.PermissionDenied: true, codes.Unauthenticated: true, codes.ResourceExhausted: true,
-		codes.InvalidArgument: false, codes.NotFound: false, codes.AlreadyExists: false,
+		codes.NotFound: true, codes.FailedPrecondition: true,
+		codes.InvalidArgument: false, codes.AlreadyExists: false, codes.OutOfRange: false,
 	} {
 		if got := ProvesNothing(New(CreateVolume, status.Error(code, ""))); got != want {
 			t.Errorf("%v: %v, want %v", code, got, want)
 		}
+	}
+	if ProvesNothing(New(CreateSnapshot, status.Error(codes.NotFound, ""))) {
+		t.Error("a snapshot has its source in the request: without it nothing was made")
 	}
 }
 

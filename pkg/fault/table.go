@@ -30,7 +30,8 @@ func Classify(op Operation, code codes.Code) Class {
 }
 
 // ProvesNothing tells the codes that are final for the call that got them, but do not prove that an
-// earlier call with an open outcome made nothing: the driver may refuse before it looks.
+// earlier call with an open outcome made nothing: the driver may refuse before it looks. When a volume is
+// made from a source, that the source is gone or not fit is often found out before the name is looked up.
 func ProvesNothing(err error) bool {
 	e := Of(err)
 	if e == nil {
@@ -39,6 +40,8 @@ func ProvesNothing(err error) bool {
 	switch e.Code {
 	case codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted:
 		return true
+	case codes.NotFound, codes.FailedPrecondition:
+		return e.Op == CreateVolume
 	default:
 		return e.Class == Uncertain
 	}

@@ -46,6 +46,19 @@ type Attempt struct {
 	// Prompt counts the prompt repeats after the claim was gone, and NotBefore is when the next is due.
 	Prompt    int
 	NotBefore time.Time
+	// Vague is since when the answers after that say nothing, and Told that it was told.
+	Vague time.Time
+	Told  bool
+	// NoSecret is since when the secret is known not to exist while nobody waits for the volume any more,
+	// and Bare that it was then asked for without.
+	NoSecret time.Time
+	Bare     bool
+	// Full counts the answers in a row that there is no room, while the outcome is open.
+	Full int
+	// Parked tells that the node was given back: the request is repeated only once nobody waits any more.
+	Parked bool
+	// Prior is a parked attempt for the same claim, on another node.
+	Prior *Attempt
 	// Made is the driver's volume, once it has answered.
 	Made *csi.Volume
 }
@@ -77,7 +90,7 @@ func (a *Attempt) asMade(volume *csi.Volume) *Attempt {
 // asOpen is the attempt after an answer that left the outcome open.
 func (a *Attempt) asOpen() *Attempt {
 	next := *a
-	next.Open, next.NotBefore = true, time.Time{}
+	next.Open, next.Full, next.NotBefore = true, 0, time.Time{}
 	return &next
 }
 

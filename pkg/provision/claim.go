@@ -59,9 +59,32 @@ type AttributesState struct {
 
 // NextClaimStep says what to do about a claim now.
 func NextClaimStep(in ClaimInput) ClaimStep {
-	if in.Attempt != nil {
+	switch {
+	case in.Attempt == nil:
+		return nextRequest(in)
+	case in.Attempt.Parked && in.Attempt.Made == nil && skip(in) == "":
+		return besideParked(in)
+	default:
 		return continueAttempt(in)
 	}
+}
+
+// besideParked goes on with a claim that still waits, and forgets nothing of what may have been made for
+// it on another node.
+func besideParked(in ClaimInput) ClaimStep {
+	switch step := nextRequest(in).(type) {
+	case Create:
+		attempt := *step.Attempt
+		attempt.Prior = in.Attempt
+		return Create{&attempt}
+	case Ignore:
+		return Wait{Why: step.Why}
+	default:
+		return step
+	}
+}
+
+func nextRequest(in ClaimInput) ClaimStep {
 	if why := skip(in); why != "" {
 		return Ignore{why}
 	}

@@ -32,26 +32,37 @@ type (
 		orphaned string
 	}
 	// KeepTrying: the outcome is open, and the attempt stays as it is. After is zero for the usual
-	// growing delay.
+	// growing delay. Tell: there is no claim, and it is to be told once that the volume may have been made.
 	KeepTrying struct {
 		Attempt *Attempt
 		Err     error
 		After   time.Duration
+		Tell    bool
 	}
+	// GoWithout: one call is made without the secret, which does not exist any more.
+	GoWithout struct{ Attempt *Attempt }
 	// LetGo: the claim is gone, and all that could be done to settle the attempt was done.
 	LetGo struct {
 		Name string
 		Err  error
 	}
-	// TryLater: nothing was made; a new request is built next time.
-	TryLater struct{ Err error }
+	// TryLater: nothing was made; a new request is built next time. Left is an earlier request that may have
+	// made the volume, nil when there is none.
+	TryLater struct {
+		Err  error
+		Left *Attempt
+	}
 	// Infeasible: nothing was made, and the same request would fail again.
-	Infeasible struct{ Err error }
+	Infeasible struct {
+		Err  error
+		Left *Attempt
+	}
 )
 
 func (Provisioned) isOutcome() {}
 func (Undo) isOutcome()        {}
 func (KeepTrying) isOutcome()  {}
+func (GoWithout) isOutcome()   {}
 func (LetGo) isOutcome()       {}
 func (TryLater) isOutcome()    {}
 func (Infeasible) isOutcome()  {}
@@ -68,13 +79,6 @@ type Answer struct {
 	Claim *corev1.PersistentVolumeClaim
 }
 
-// isAbandoned tells that nobody waits for the volume any more.
-func (a Answer) isAbandoned() bool { return a.Claim == nil || a.Claim.DeletionTimestamp != nil }
-
-// maxPrompt is how many prompt repeats decide about an attempt whose claim is gone and whose driver
-// gives answers that say nothing.
-const maxPrompt = 3
-
 // AfterCreate decides what follows from the driver's answer.
 func AfterCreate(a Answer) Outcome {
 	switch {
@@ -82,15 +86,14 @@ func AfterCreate(a Answer) Outcome {
 		return checkVolume(a)
 	case classOf(a.Err) == fault.Uncertain:
 		return afterUncertain(a)
-	case a.Attempt.Open && fault.ProvesNothing(a.Err):
-		// Refused before the driver looked: an earlier call may have made the volume all the same.
-		return KeepTrying{Attempt: a.Attempt, Err: a.Err}
+	case a.Attempt.Open && (a.Attempt.Bare || fault.ProvesNothing(a.Err)):
+		return afterNothing(a)
 	case a.isElsewhere() && a.canReschedule():
-		return Reschedule{a.advised()}
+		return Reschedule{Err: a.advised(), Left: a.Attempt.Prior}
 	case classOf(a.Err) == fault.Infeasible:
-		return Infeasible{a.advised()}
+		return Infeasible{Err: a.advised(), Left: a.Attempt.Prior}
 	default:
-		return TryLater{a.advised()}
+		return TryLater{Err: a.advised(), Left: a.Attempt.Prior}
 	}
 }
 
@@ -125,11 +128,7 @@ func afterUncertain(a Answer) Outcome {
 	if !a.isAbandoned() || !fault.IsVague(a.Err) {
 		return KeepTrying{Attempt: a.Attempt.asOpen(), Err: a.Err}
 	}
-	if a.Attempt.Prompt >= maxPrompt {
-		return LetGo{Name: a.Attempt.Name(), Err: a.Err}
-	}
-	after := time.Second << a.Attempt.Prompt
-	return KeepTrying{Attempt: a.Attempt.asPrompted(a.Now.Add(after)), Err: a.Err, After: after}
+	return afterVague(a)
 }
 
 // canReschedule tells that another node may have room, and that the scheduler has not chosen one yet.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	storagev1 "k8s.io/api/storage/v1"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -77,6 +79,13 @@ func TestAfterCreate(t *testing.T) {
 		}
 		return next
 	}
+	vague := func(since time.Duration) *Attempt {
+		next := *prompted(3)
+		next.Vague = now.Add(-since)
+		return &next
+	}
+	bare := attempt.asOpen()
+	bare.Bare = true
 	moved := in.Claim.DeepCopy()
 	node("n2")(&ClaimInput{Claim: moved})
 	terminating := in.Claim.DeepCopy()
@@ -95,12 +104,19 @@ func TestAfterCreate(t *testing.T) {
 		{"no room now proves nothing about an earlier call", Answer{Attempt: open, Err: failure(codes.ResourceExhausted), Claim: in.Claim}, "KeepTrying: 0s: " + said(codes.ResourceExhausted)},
 		{"nor does a missing right", Answer{Attempt: open, Err: failure(codes.PermissionDenied), Claim: in.Claim}, "KeepTrying: 0s: " + said(codes.PermissionDenied)},
 		{"a refusal of the arguments does", Answer{Attempt: open, Err: failure(codes.InvalidArgument), Claim: in.Claim}, "Infeasible: " + said(codes.InvalidArgument)},
-		{"and so does a plain final answer", Answer{Attempt: open, Err: failure(codes.NotFound), Claim: in.Claim}, "TryLater: " + said(codes.NotFound)},
+		{"and so does a plain final answer", Answer{Attempt: open, Err: failure(codes.OutOfRange), Claim: in.Claim}, "TryLater: " + said(codes.OutOfRange)},
+		{"a source that is gone may be found out before the name is looked up", Answer{Attempt: open, Err: failure(codes.NotFound), Claim: in.Claim}, "KeepTrying: 0s: " + said(codes.NotFound)},
+		{"or one that is not fit", Answer{Attempt: open, Err: failure(codes.FailedPrecondition), Claim: in.Claim}, "KeepTrying: 0s: " + said(codes.FailedPrecondition)},
+		{"gone: a source that is gone says as little as an error", Answer{Attempt: prompted(1), Now: now, Err: failure(codes.NotFound)}, "KeepTrying: 2s: " + said(codes.NotFound)},
+		{"gone: nor does a full node", Answer{Attempt: prompted(2), Now: now, Err: failure(codes.ResourceExhausted)}, "KeepTrying: 4s: " + said(codes.ResourceExhausted)},
+		{"gone, and asked without the secret", Answer{Attempt: bare, Now: now, Err: failure(codes.InvalidArgument)}, "KeepTrying: 1s: " + said(codes.InvalidArgument)},
 		{"T11 gone and unknown whether it runs: for ever", Answer{Attempt: prompted(3), Err: failure(codes.DeadlineExceeded)}, "KeepTrying: 0s: " + said(codes.DeadlineExceeded)},
 		{"T12 gone: first prompt repeat", Answer{Attempt: open, Err: failure(codes.Internal)}, "KeepTrying: 1s: " + said(codes.Internal)},
 		{"T12 gone: second prompt repeat", Answer{Attempt: prompted(1), Err: failure(codes.Internal), Claim: terminating}, "KeepTrying: 2s: " + said(codes.Internal)},
 		{"T12 gone: third prompt repeat", Answer{Attempt: prompted(2), Err: failure(codes.Unknown)}, "KeepTrying: 4s: " + said(codes.Unknown)},
-		{"T12 gone: the end", Answer{Attempt: prompted(3), Err: failure(codes.Internal)}, "LetGo: pvc-" + uid + ": " + said(codes.Internal)},
+		{"gone: then the usual delay", Answer{Attempt: prompted(3), Now: now, Err: failure(codes.Internal)}, "KeepTrying: 0s: " + said(codes.Internal)},
+		{"gone: for an hour", Answer{Attempt: vague(time.Hour - time.Second), Now: now, Err: failure(codes.Internal)}, "KeepTrying: 0s: " + said(codes.Internal)},
+		{"T12 gone: the end", Answer{Attempt: vague(time.Hour), Now: now, Err: failure(codes.Internal)}, "LetGo: pvc-" + uid + ": " + said(codes.Internal)},
 		{"T12 there: the usual delay", Answer{Attempt: prompted(3), Err: failure(codes.Internal), Claim: in.Claim}, "KeepTrying: 0s: " + said(codes.Internal)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -118,11 +134,13 @@ func TestAfterCreate(t *testing.T) {
 	}
 }
 
-func TestPromptRepeatsAreCounted(t *testing.T) {
-	attempt := created(t, plain())
-	var waited []time.Duration
-	for {
-		outcome := AfterCreate(Answer{Attempt: attempt, Now: now, Err: failure(codes.Internal)})
+// TestPatience: what follows each other while the driver says nothing about the volume of a claim that is gone. An outage behind
+// the driver must not make it forget the volume after seconds. Catches patience that is counted in answers alone.
+func TestPatience(t *testing.T) {
+	attempt, at := created(t, plain()), now
+	var waited, told []time.Duration
+	for range 100 {
+		outcome := AfterCreate(Answer{Attempt: attempt, Now: at, Err: failure(codes.Internal)})
 		kept, ok := outcome.(KeepTrying)
 		if !ok {
 			if _, ok := outcome.(LetGo); !ok {
@@ -131,13 +149,116 @@ func TestPromptRepeatsAreCounted(t *testing.T) {
 			break
 		}
 		attempt = kept.Attempt
-		if got := attempt.NotBefore.Sub(now); got != kept.After {
+		if kept.Tell {
+			told = append(told, at.Sub(now))
+		}
+		if kept.After == 0 {
+			at = at.Add(5 * time.Minute)
+			continue
+		}
+		if got := attempt.NotBefore.Sub(at); got != kept.After {
 			t.Errorf("due in %v, asked for %v", got, kept.After)
 		}
-		waited = append(waited, kept.After)
+		waited, at = append(waited, kept.After), at.Add(kept.After)
 	}
-	if fmt.Sprint(waited) != "[1s 2s 4s]" {
-		t.Error(waited)
+	if fmt.Sprint(waited) != "[1s 2s 4s]" || fmt.Sprint(told) != "[7s]" {
+		t.Error(waited, told)
+	}
+	if took := at.Sub(now); took < time.Hour || took > time.Hour+6*time.Minute {
+		t.Errorf("let go after %v", took)
+	}
+}
+
+// TestNoRoomWhileOpen: an open outcome does not tie a claim to a full node for ever, and is not forgotten either.
+func TestNoRoomWhileOpen(t *testing.T) {
+	in := plain(withTopology, node("n1"))
+	open := created(t, in).asOpen()
+	full := Answer{Attempt: open, Err: failure(codes.ResourceExhausted), Claim: in.Claim}
+	once := AfterCreate(full).(KeepTrying).Attempt
+	if once.Parked || once.asOpen().Full != 0 {
+		t.Error("one answer, or two with another between them, are not enough")
+	}
+	full.Attempt = once
+	twice, ok := AfterCreate(full).(Reschedule)
+	if !ok || !twice.Left.Parked || !twice.Left.Open || twice.Left.Request != open.Request {
+		t.Fatalf("got %s", show(AfterCreate(full)))
+	}
+	moved := in.Claim.DeepCopy()
+	node("n2")(&ClaimInput{Claim: moved})
+	full.Claim = moved
+	if later, ok := AfterCreate(full).(TryLater); !ok || later.Left == nil {
+		t.Errorf("the scheduler has chosen anew: got %s", show(AfterCreate(full)))
+	}
+	full.Claim = nil
+	if got := show(AfterCreate(full)); got != "KeepTrying: 1s: "+said(codes.ResourceExhausted) {
+		t.Errorf("gone: got %s", got)
+	}
+
+	waiting := plain(withTopology, node("n2"), func(in *ClaimInput) { in.Attempt = twice.Left })
+	next := created(t, waiting)
+	if next.Prior != twice.Left || next.Node != "n2" || next.Open || next.Name() != open.Name() {
+		t.Errorf("the next request is %+v", next)
+	}
+	for code, want := range map[codes.Code]string{
+		codes.ResourceExhausted: "Reschedule", codes.InvalidArgument: "Infeasible", codes.AlreadyExists: "TryLater",
+	} {
+		outcome := AfterCreate(Answer{Attempt: next, Err: failure(code), Claim: waiting.Claim})
+		left := map[string]*Attempt{}
+		switch o := outcome.(type) {
+		case Reschedule:
+			left["Reschedule"] = o.Left
+		case Infeasible:
+			left["Infeasible"] = o.Left
+		case TryLater:
+			left["TryLater"] = o.Left
+		}
+		if left[want] != twice.Left {
+			t.Errorf("%v: got %s, and what may have been made before is forgotten", code, show(outcome))
+		}
+	}
+	for name, c := range map[string]struct {
+		edit func(*ClaimInput)
+		want string
+	}{
+		"no node yet":   {func(in *ClaimInput) { wait(in); in.Claim.Annotations = plain().Claim.Annotations }, "Wait: 0s"},
+		"gone":          {func(in *ClaimInput) { in.Claim = nil }, "Resume: pvc-" + uid},
+		"terminating":   {func(in *ClaimInput) { in.Claim.DeletionTimestamp = gone }, "Resume: pvc-" + uid},
+		"bound by hand": {func(in *ClaimInput) { in.Claim.Spec.VolumeName = "v" }, "Resume: pvc-" + uid},
+	} {
+		if got := show(NextClaimStep(plain(withTopology, node("n1"), func(in *ClaimInput) { in.Attempt = twice.Left }, c.edit))); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// wait makes the class one that waits for the first consumer.
+func wait(in *ClaimInput) {
+	class := in.Class.DeepCopy()
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	class.VolumeBindingMode = &mode
+	in.Class = class
+}
+
+// TestNoSecretAnyMore: an attempt whose secret went with its claim.
+func TestNoSecretAnyMore(t *testing.T) {
+	attempt, missing := created(t, plain()).asOpen(), errors.New("secret not found")
+	ask := func(at time.Duration) Outcome {
+		return AfterNoSecret(Answer{Attempt: attempt, Now: now.Add(at), Err: missing})
+	}
+	first := ask(0).(KeepTrying)
+	if !first.Tell {
+		t.Error("not told")
+	}
+	attempt = first.Attempt
+	if again, ok := ask(SecretPatience - time.Second).(KeepTrying); !ok || again.Tell || again.Attempt.Bare {
+		t.Error("too early or told twice")
+	}
+	attempt = ask(SecretPatience).(GoWithout).Attempt
+	if after := ask(SecretPatience + time.Second); show(after) != "KeepTrying: 1s: secret not found" {
+		t.Errorf("one try without is enough: %s", show(after))
+	}
+	if back := attempt.Equipped(); back.Bare || !back.NoSecret.IsZero() || !back.Open {
+		t.Error("the secret is back", back)
 	}
 }
 

@@ -66,7 +66,7 @@ func opening(in ClaimInput) (ClaimInput, *Source, error) {
 func build(in ClaimInput, basics basics) ClaimStep {
 	attempt, err := buildRequest(in, basics)
 	if topology.IsReschedule(err) && selectedNode(in.Claim) != "" {
-		return Reschedule{err}
+		return Reschedule{Err: err}
 	}
 	if err != nil {
 		return Reject{Err: err, After: placeDelay(err)}

@@ -48,8 +48,12 @@ type (
 		Waiting bool
 		After   time.Duration
 	}
-	// Reschedule: the selected node cannot have the volume; the scheduler should choose another.
-	Reschedule struct{ Err error }
+	// Reschedule: the selected node cannot have the volume; the scheduler should choose another. Left is a
+	// request that may have made it all the same, nil when there is none.
+	Reschedule struct {
+		Err  error
+		Left *Attempt
+	}
 )
 
 func (Ignore) isClaimStep()             {}

@@ -11,6 +11,7 @@ import (
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
@@ -29,9 +30,27 @@ const slow = time.Second
 func (c *Controller) call(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt) (reconcile.Result, error) {
 	secrets, err := kube.FetchSecret(ctx, c.Client, secretKey(attempt.Secret))
 	if err != nil {
-		// A new attempt was not remembered yet: the next look may build it for another node.
-		return c.reject(ctx, in.Claim, provision.Reject{Err: err})
+		return c.lackSecret(ctx, in, attempt, err)
 	}
+	return c.send(ctx, in, attempt.Equipped(), secrets)
+}
+
+// lackSecret decides about an attempt whose secret could not be read. Only when it certainly does not exist,
+// and nobody is left who could make it again, one call is ever made without.
+func (c *Controller) lackSecret(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt, cause error) (reconcile.Result, error) {
+	if !attempt.Open || !provision.IsAbandoned(in.Claim) || !apierrors.IsNotFound(cause) {
+		// A new attempt was not remembered yet: the next look may build it for another node.
+		return c.reject(ctx, in.Claim, provision.Reject{Err: cause})
+	}
+	outcome := provision.AfterNoSecret(provision.Answer{Attempt: attempt, Now: c.Clock.Now(), Err: cause, Claim: in.Claim})
+	if without, ok := outcome.(provision.GoWithout); ok {
+		return c.send(ctx, in, without.Attempt, nil)
+	}
+	return c.settle(ctx, settlement{claim: in.Claim, class: in.Class, attempt: attempt}, outcome)
+}
+
+// send makes the call, and sees to what follows.
+func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt, secrets map[string]string) (reconcile.Result, error) {
 	started := c.Clock.Now()
 	c.memory.keep(attempt, started)
 	volume, err := c.createVolume(marked(ctx, attempt), in.Claim, attempt.WithSecrets(secrets))
@@ -51,7 +70,6 @@ type settlement struct {
 }
 
 func (c *Controller) settle(ctx context.Context, s settlement, outcome provision.Outcome) (reconcile.Result, error) {
-	uid := s.attempt.Ref.UID
 	switch o := outcome.(type) {
 	case provision.Provisioned:
 		c.memory.keep(o.Attempt, c.Clock.Now())
@@ -60,20 +78,35 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 		return c.undo(ctx, s, o)
 	case provision.KeepTrying:
 		c.memory.keep(o.Attempt, c.Clock.Now())
+		if o.Tell {
+			c.tellLost(ctx, s.attempt, "still trying", o.Err)
+		}
 		return c.reject(ctx, s.claim, provision.Reject{Err: o.Err, After: o.After})
 	case provision.LetGo:
-		c.settled(c.drop(uid))
-		return c.letGo(ctx, s.attempt, o)
+		c.leave(s.attempt, nil)
+		c.metrics.letGo.Inc()
+		return reconcile.Result{}, fault.Terminal(c.tellLost(ctx, s.attempt, "look for it there", o.Err))
 	case provision.TryLater:
-		c.settled(c.drop(uid))
+		c.leave(s.attempt, o.Left)
 		return c.reject(ctx, s.claim, provision.Reject{Err: o.Err})
 	case provision.Infeasible:
-		return c.refuse(ctx, s, o.Err)
+		return c.refuse(ctx, s, o)
 	case provision.Reschedule:
-		c.settled(c.drop(uid))
+		c.leave(s.attempt, o.Left)
 		return c.reschedule(ctx, s.claim, o.Err)
+	case provision.GoWithout:
+		// Done before the call, which it is about.
 	}
 	return reconcile.Result{}, fmt.Errorf("outcome %T has no effect here", outcome)
+}
+
+// leave ends an attempt, and goes back to the one before it that is still open, if there is one.
+func (c *Controller) leave(attempt, left *provision.Attempt) {
+	if left != nil {
+		c.memory.keep(left, c.Clock.Now())
+		return
+	}
+	c.settled(c.drop(attempt.Ref.UID))
 }
 
 // createVolume calls the driver, and tells the user that it takes its time if it does.
@@ -108,9 +141,13 @@ func (c *Controller) createVolume(ctx context.Context, claim *corev1.PersistentV
 }
 
 // refuse remembers that the same request would fail again.
-func (c *Controller) refuse(ctx context.Context, s settlement, cause error) (reconcile.Result, error) {
-	c.settled(c.drop(s.attempt.Ref.UID))
-	if s.claim == nil {
+func (c *Controller) refuse(ctx context.Context, s settlement, o provision.Infeasible) (reconcile.Result, error) {
+	cause := o.Err
+	c.leave(s.attempt, o.Left)
+	switch {
+	case s.claim == nil && o.Left != nil:
+		return reconcile.Result{}, cause
+	case s.claim == nil:
 		return reconcile.Result{}, nil // nobody is left to change the request or to hear of it
 	}
 	refusal := &provision.Refusal{Until: c.Clock.Now().Add(c.RetryMax), Claim: s.claim}
@@ -123,15 +160,14 @@ func (c *Controller) refuse(ctx context.Context, s settlement, cause error) (rec
 	return reconcile.Result{}, fault.RetryAfter(cause, c.RetryMax)
 }
 
-// letGo ends an attempt whose claim is gone and whose outcome cannot be found out. What may be left at
-// the driver has this name; the event outlives the claim.
-func (c *Controller) letGo(ctx context.Context, attempt *provision.Attempt, o provision.LetGo) (reconcile.Result, error) {
-	err := fmt.Errorf("the claim is gone and the driver cannot say whether volume %s was made; look for it there: %w", o.Name, o.Err)
-	c.metrics.letGo.Inc()
+// tellLost tells of an attempt whose claim is gone and whose outcome is not known, and of what is done
+// about it. What may be left at the driver has this name; the event outlives the claim.
+func (c *Controller) tellLost(ctx context.Context, attempt *provision.Attempt, what string, cause error) error {
+	err := fmt.Errorf("the claim is gone and the driver cannot say whether volume %s was made; %s: %w", attempt.Name(), what, cause)
 	if ctx.Err() == nil {
 		c.Recorder.Warning(ghost(attempt.Ref), wellknown.ReasonProvisioningFailed, err.Error())
 	}
-	return reconcile.Result{}, fault.Terminal(err)
+	return err
 }
 
 // ghost is a claim that is gone, as far as events need it.

@@ -244,20 +244,6 @@ func TestUncertainAttemptsOfDeletedClaims(t *testing.T) {
 			t.Errorf("the volume is %s", volume.Status.Phase)
 		}
 	})
-	t.Run("T12 answers that say nothing: three prompt repeats, then the name is told", func(t *testing.T) {
-		h := world(t, kit.Claim("data"))
-		h.Driver.Next("CreateVolume", kit.Reply{Code: codes.Internal, Text: "x", Times: 9, Meanwhile: func() {
-			kit.Remove[*corev1.PersistentVolumeClaim](h.API, dataKey)
-		}})
-		start(h)
-		h.Settle()
-		line := "driver CreateVolume " + name + " → Internal"
-		want(t, h, line, line, line, line, failed+"the claim is gone and the driver cannot say whether volume "+name+
-			" was made; look for it there: rpc error: code = Internal desc = x")
-		if took := h.Clock.Since(kit.Start); took != 7*time.Second {
-			t.Errorf("took %v", took)
-		}
-	})
 	t.Run("B043 no room, and the claim is deleted", func(t *testing.T) {
 		h := world(t, kit.Claim("data"))
 		h.Driver.Next("CreateVolume", kit.Reply{Code: codes.ResourceExhausted, Text: "full", Times: 99})
