@@ -3,6 +3,8 @@
 package kube
 
 import (
+	"slices"
+
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -126,24 +128,7 @@ func SnapshotIndexes() map[string]Index[*snapv1.VolumeSnapshot] {
 			}
 			return []string{keyString(Key{Namespace: s.Namespace, Name: *name})}
 		},
-		ByContent: func(s *snapv1.VolumeSnapshot) []string {
-			var names []string
-			if name := s.Spec.Source.VolumeSnapshotContentName; name != nil && *name != "" {
-				names = append(names, *name)
-			}
-			if s.Status != nil && s.Status.BoundVolumeSnapshotContentName != nil {
-				if bound := *s.Status.BoundVolumeSnapshotContentName; bound != "" && (len(names) == 0 || names[0] != bound) {
-					names = append(names, bound)
-				}
-			}
-			if s.Spec.Source.PersistentVolumeClaimName != nil {
-				// The one that is made for it, which its status does not name at first.
-				if own := wellknown.ContentName(string(s.UID)); len(names) == 0 || names[0] != own {
-					names = append(names, own)
-				}
-			}
-			return names
-		},
+		ByContent: contentsOf,
 		BySnapshotClass: func(s *snapv1.VolumeSnapshot) []string {
 			if s.Spec.VolumeSnapshotClassName == nil {
 				// Those that wait for a default class are found under the empty name.
@@ -152,6 +137,26 @@ func SnapshotIndexes() map[string]Index[*snapv1.VolumeSnapshot] {
 			return []string{*s.Spec.VolumeSnapshotClassName}
 		},
 	}
+}
+
+// contentsOf lists the contents that a snapshot names, and the one that is made for it, which its status does
+// not name at first.
+func contentsOf(s *snapv1.VolumeSnapshot) []string {
+	var names []string
+	add := func(name *string) {
+		if name != nil && *name != "" && !slices.Contains(names, *name) {
+			names = append(names, *name)
+		}
+	}
+	add(s.Spec.Source.VolumeSnapshotContentName)
+	if s.Status != nil {
+		add(s.Status.BoundVolumeSnapshotContentName)
+	}
+	if s.Spec.Source.PersistentVolumeClaimName != nil {
+		own := wellknown.ContentName(string(s.UID))
+		add(&own)
+	}
+	return names
 }
 
 // ContentIndexes are the ways to find VolumeSnapshotContents.

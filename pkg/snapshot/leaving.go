@@ -83,6 +83,11 @@ func nextLeaving(in ContentInput) ContentStep {
 		return Confirm{}
 	case granted:
 	}
+	return nextGranted(in)
+}
+
+// nextGranted takes a content apart.
+func nextGranted(in ContentInput) ContentStep {
 	c := in.Content
 	switch {
 	case isOpen(in):

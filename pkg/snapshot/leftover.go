@@ -19,26 +19,35 @@ const AnnMadeAt = "csi-tandem.io/made-at"
 // madeSkew is how much the clocks of a binder and the API server may differ.
 const madeSkew = 2 * time.Minute
 
+// LeftoverInput is all that a decision about a content may depend on whose snapshot may be gone.
+type LeftoverInput struct {
+	Content *snapv1.VolumeSnapshotContent
+	// State is what is known of the snapshot, Live that it was read from the API server just now.
+	State   SnapshotState
+	Live    bool
+	Options SnapshotOptions
+}
+
 // NextLeftoverStep decides about a content whose snapshot went without taking it along. That happens although
 // finalizers come first: a deletion that the API server had begun to serve before the first one was written
 // takes the snapshot away after that write was answered with success; and finalizers can be torn out.
 //
-// state is what is known of the snapshot, live that it was read from the API server just now. The content is
-// deleted before it is marked, and not the other way round: a mark is also what retained contents carry, so
-// it must not be all that a crash in between leaves.
-func NextLeftoverStep(c *snapv1.VolumeSnapshotContent, state SnapshotState, live bool, options SnapshotOptions) SnapshotStep {
+// The content is deleted before it is marked, and not the other way round: a mark is also what retained
+// contents carry, so it must not be all that a crash in between leaves.
+func NextLeftoverStep(in LeftoverInput) SnapshotStep {
+	c := in.Content
 	_, marked := c.Annotations[wellknown.AnnBeingDeleted]
-	served := c.Spec.Driver == options.Driver
+	served := c.Spec.Driver == in.Options.Driver
 	switch {
-	case !isOurMake(c) || !served && options.Scope != All:
+	case !isOurMake(c) || !served && in.Options.Scope != All:
 		return Ignore{"not made by a binder of ours"}
 	case c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || marked:
 		return Ignore{"retained, or taken apart already"}
 	case c.DeletionTimestamp != nil && served:
 		return Ignore{"our other half sees that it is being deleted"}
-	case state != Gone:
+	case in.State != Gone:
 		return Ignore{"its snapshot is there"}
-	case !live:
+	case !in.Live:
 		return FetchSnapshot{}
 	case c.DeletionTimestamp == nil:
 		return DeleteContent{}

@@ -89,24 +89,33 @@ func (c *Controller) OnClass(change kube.Change[*snapv1.VolumeSnapshotClass]) []
 // OnSnapshot gives the contents that a snapshot's deletion permits to go.
 func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []reconcile.Key {
 	s := change.Object()
-	begins := !change.Deleted && s.DeletionTimestamp != nil &&
-		(change.Old == nil || change.Old.DeletionTimestamp == nil || snapshot.IsRead(change.Old) && !snapshot.IsRead(s))
-	if !change.Deleted && !begins {
+	if !change.Deleted && !begins(change.Old, s) {
 		return nil
 	}
-	waiting := c.Contents.ByIndex(kube.BySnapshot, kube.IndexValue(kube.KeyOf(s)))
-	for _, name := range []string{binding.BoundName(s), binding.ContentName(s)} {
-		// One whose reference was edited waits as well, as long as the snapshot counts on it.
-		if content, ok := c.Contents.Lookup(kube.Key{Name: name}); ok {
-			waiting = append(waiting, content)
-		}
-	}
 	var keys []reconcile.Key
-	for _, content := range waiting {
+	for _, content := range c.of(s) {
 		key := reconcile.Key{Name: content.Name}
 		if content.Spec.Driver == c.DriverName && content.DeletionTimestamp != nil && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}
 	return keys
+}
+
+// begins tells the changes after which a snapshot's content may go.
+func begins(before, after *snapv1.VolumeSnapshot) bool {
+	return after.DeletionTimestamp != nil &&
+		(before == nil || before.DeletionTimestamp == nil || snapshot.IsRead(before) && !snapshot.IsRead(after))
+}
+
+// of lists the contents that a snapshot may belong to.
+func (c *Controller) of(s *snapv1.VolumeSnapshot) []*kube.Content {
+	found := c.Contents.ByIndex(kube.BySnapshot, kube.IndexValue(kube.KeyOf(s)))
+	for _, name := range []string{binding.BoundName(s), binding.ContentName(s)} {
+		// One whose reference was edited waits as well, as long as the snapshot counts on it.
+		if content, ok := c.Contents.Lookup(kube.Key{Name: name}); ok {
+			found = append(found, content)
+		}
+	}
+	return found
 }

@@ -32,9 +32,10 @@ func (r *round) clear(ctx context.Context) error {
 }
 
 func (r *round) clearOne(ctx context.Context, content *kube.Content, state snapshot.SnapshotState) error {
-	options, live := r.snapshotOptions(), false
+	live := false
 	for range maxSteps {
-		switch snapshot.NextLeftoverStep(&content.VolumeSnapshotContent, state, live, options).(type) {
+		in := snapshot.LeftoverInput{Content: &content.VolumeSnapshotContent, State: state, Live: live, Options: r.snapshotOptions()}
+		switch snapshot.NextLeftoverStep(in).(type) {
 		case snapshot.FetchSnapshot:
 			// The cache may lag behind a content that another process has just made.
 			found, err := kube.Fetch[*snapv1.VolumeSnapshot](ctx, r.Client, r.key)
