@@ -40,6 +40,7 @@ var numbered = []struct {
 }{
 	{regexp.MustCompile(`(csiProvisionerIdentity: )\S+`), "${1}IDENTITY"},
 	{regexp.MustCompile(`(creationTime: )"?\d\S*`), "${1}TIME"},
+	{regexp.MustCompile(`(csi-tandem.io/made-at: )"?\d\S*`), "${1}TIME"},
 	{regexp.MustCompile(`(lastPhaseTransitionTime: )\S+`), "${1}TIME"},
 }
 
