@@ -166,6 +166,17 @@ func checkVolume(a Answer) Outcome {
 	return Provisioned{made}
 }
 
+// Unstorable follows when the API refuses the PersistentVolume of a volume for what the driver has said of
+// it. Nothing could ever be bound to that volume, and repeating the same words does not help; it is removed
+// and asked for anew, because it would be lost with the claim.
+func Unstorable(attempt *Attempt, err error) Undo {
+	open := attempt.asOpen()
+	open.Made = nil
+	return Undo{Attempt: open, Handle: attempt.Made.GetVolumeId(), orphaned: "Cleanup", Err: advise(err, unstorableAdvice)}
+}
+
+const unstorableAdvice = "Kubernetes does not store what the driver or the StorageClass say of the volume: that has to change; the volume is made anew then"
+
 // Orphaned is the error when the wrong volume could not be removed either.
 func (u Undo) Orphaned(err error) error {
 	return fmt.Errorf("%w. %s of volume %s failed, volume is orphaned: %w", u.Err, u.orphaned, u.Attempt.Name(), err)

@@ -47,8 +47,9 @@ func TestProvisioning(t *testing.T) {
 			h.API.Fail("create", "persistentvolumes", apierrors.NewBadRequest("no"), 1)
 		}, []string{
 			"driver CreateVolume " + name + created,
-			"create persistentvolumes " + name + " → BadRequest", failed + "saving PersistentVolume " + name + ": no",
-			"create persistentvolumes " + name, provisioned + name,
+			"create persistentvolumes " + name + " → BadRequest", "driver DeleteVolume handle-of-" + name + " → OK",
+			failed + "saving PersistentVolume " + name + ": no; Kubernetes does not store what the driver or the StorageClass say of the volume: that has to change; the volume is made anew then",
+			"driver CreateVolume " + name + created, "create persistentvolumes " + name, provisioned + name,
 		}},
 		{"T65 a final error is told and tried again", func(h *kit.Harness) {
 			h.Driver.Next("CreateVolume", kit.Reply{Code: codes.NotFound, Text: "no pool", Times: 2})

@@ -37,6 +37,9 @@ func (c *Controller) save(ctx context.Context, attempt *provision.Attempt) (reco
 	}
 	if err != nil {
 		err = fmt.Errorf("saving PersistentVolume %s: %w", volume.Name, err)
+		if isUnstorable(err) {
+			return c.undoUnstorable(ctx, attempt, err)
+		}
 		if isRefusal(err) {
 			return c.reject(ctx, c.lookup(keyOfRef(attempt.Ref)), provision.Reject{Err: err})
 		}
@@ -69,7 +72,7 @@ func (c *Controller) saved(ctx context.Context, attempt *provision.Attempt, stor
 // isRefusal tells the errors that a repeat alone will not cure; all others pass, and are not for users.
 func isRefusal(err error) bool {
 	var other *taken
-	return errors.As(err, &other) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err)
+	return errors.As(err, &other) || apierrors.IsForbidden(err)
 }
 
 // fetchOwn reads the PersistentVolume that has the name already. It is live because it was written just
