@@ -97,7 +97,7 @@ func setupVolumes(env *sidecar.Env) sidecar.Runnable {
 func (r *rooms) setupSources(env *sidecar.Env) (*source.Controller, []sidecar.Runnable) {
 	claims := env.Claims()
 	deps := source.Deps{
-		Client: env.Client, Clock: env.Clock, Claims: claims.Store, Workers: int(env.Options.WorkerThreads),
+		Client: env.Client, DriverName: env.DriverName, Clock: env.Clock, Claims: claims.Store, Workers: int(env.Options.WorkerThreads),
 		RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
 	}
 	if !env.Capabilities.Has(canSnapshot) {

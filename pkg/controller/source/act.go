@@ -17,6 +17,7 @@ import (
 type task[T kube.Object] struct {
 	source T
 	in     provision.SourceInput
+	isOurs func(context.Context, T) (bool, error)
 }
 
 // act does the next step of a source. Every reason to hold one ends with an event that brings it back.
@@ -30,25 +31,34 @@ func act[T kube.Object](ctx context.Context, client kube.Client, store *kube.Sto
 		logger.V(4).Info("source is still needed", "by", s.By)
 		return nil
 	case provision.Lift:
-		patched, err := kube.Patch(ctx, client, t.source, func(o T) {
-			kube.RemoveFinalizer(o, provision.SourceFinalizer(t.in.Kind))
-		})
-		switch {
-		case kube.IsGone(err):
-			return nil
-		case apierrors.IsForbidden(err):
-			// Rights of clusters from before the finalizer: it was put there by somebody who had more.
-			logger.V(2).Info("source keeps its finalizer: patching it is not allowed", "err", err)
-			return nil
-		case err != nil:
-			return fmt.Errorf("releasing source: %w", err)
+		if ours, err := t.isOurs(ctx, t.source); err != nil || !ours {
+			logger.V(4).Info("source is left to the provisioner of its driver", "err", err)
+			return err
 		}
-		if patched.GetDeletionTimestamp() == nil || len(patched.GetFinalizers()) > 0 {
-			// Without finalizers a terminating object is gone with this answer, and must not be remembered.
-			store.Assume(patched)
-		}
-		logger.V(2).Info("source released")
-		return nil
+		return lift(ctx, client, store, t)
 	}
 	return fmt.Errorf("a step of source %s has no effect here", kube.KeyOf(t.source))
+}
+
+func lift[T kube.Object](ctx context.Context, client kube.Client, store *kube.Store[T], t task[T]) error {
+	logger := klog.FromContext(ctx)
+	patched, err := kube.Patch(ctx, client, t.source, func(o T) {
+		kube.RemoveFinalizer(o, provision.SourceFinalizer(t.in.Kind))
+	})
+	switch {
+	case kube.IsGone(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		// Rights of clusters from before the finalizer: it was put there by somebody who had more.
+		logger.V(2).Info("source keeps its finalizer: patching it is not allowed", "err", err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("releasing source: %w", err)
+	}
+	if patched.GetDeletionTimestamp() == nil || len(patched.GetFinalizers()) > 0 {
+		// Without finalizers a terminating object is gone with this answer, and must not be remembered.
+		store.Assume(patched)
+	}
+	logger.V(2).Info("source released")
+	return nil
 }

@@ -26,8 +26,9 @@ import (
 
 // Deps is what the room needs.
 type Deps struct {
-	Client kube.Client
-	Clock  clock.WithTicker
+	Client     kube.Client
+	DriverName string
+	Clock      clock.WithTicker
 
 	Claims *kube.Store[*corev1.PersistentVolumeClaim]
 	// Snapshots is nil where snapshots do not exist or may not be watched; then they keep our finalizer
@@ -77,11 +78,11 @@ func (c *Controller) RunClaims(ctx context.Context) error { return c.claims.Run(
 // ReconcileSnapshot looks at one snapshot.
 func (c *Controller) ReconcileSnapshot(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	in, snapshot := c.gatherSnapshot(key)
-	return reconcile.Result{}, act(ctx, c.Client, c.Snapshots, task[*snapv1.VolumeSnapshot]{snapshot, in})
+	return reconcile.Result{}, act(ctx, c.Client, c.Snapshots, task[*snapv1.VolumeSnapshot]{snapshot, in, c.isSnapshotOurs})
 }
 
 // ReconcileClaim looks at one source claim.
 func (c *Controller) ReconcileClaim(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	in, claim := c.gatherClaim(key)
-	return reconcile.Result{}, act(ctx, c.Client, c.Claims, task[*corev1.PersistentVolumeClaim]{claim, in})
+	return reconcile.Result{}, act(ctx, c.Client, c.Claims, task[*corev1.PersistentVolumeClaim]{claim, in, c.isClaimOurs})
 }

@@ -42,7 +42,7 @@ func provisioner(h *kit.Harness) {
 	volumes := volume.New(volume.Deps{
 		Client: h.API, Driver: h.Driver, DriverName: kit.DriverName, Capabilities: h.Driver.Capabilities,
 		Recorder: h.Recorder, Clock: h.Clock,
-		Volumes: h.Stores.Volumes, Classes: h.Stores.StorageClasses, Attachments: h.Stores.Attachments,
+		Volumes: h.Stores.Volumes, Classes: h.Stores.StorageClasses, Attachments: h.Stores.Attachments, Claims: h.Stores.Claims,
 		RetryStart: h.RetryStart, RetryMax: h.RetryMax,
 	})
 	start(h, source.NewOptions(), claims.IsInUse)

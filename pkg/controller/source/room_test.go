@@ -26,7 +26,7 @@ var (
 // start adds the room to a world; inUse says what is being made.
 func start(h *kit.Harness, options *source.Options, inUse func(provision.Source) bool) *source.Controller {
 	c := source.New(*options, source.Deps{
-		Client: h.API, Clock: h.Clock, Claims: h.Stores.Claims, Snapshots: h.Stores.Snapshots, IsInUse: inUse,
+		Client: h.API, DriverName: kit.DriverName, Clock: h.Clock, Claims: h.Stores.Claims, Snapshots: h.Stores.Snapshots, IsInUse: inUse,
 		RetryStart: h.RetryStart, RetryMax: h.RetryMax,
 	})
 	h.Add(

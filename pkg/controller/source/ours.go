@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"fmt"
+
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+)
+
+// The finalizers are the same for all drivers, while what is made for claims that are gone is known to the
+// provisioner of the driver alone. A source is released only by the one whose driver has it; when that
+// cannot be told, it stays.
+
+// isSnapshotOurs reads the content of a snapshot live. One that is not bound to any, or whose content is
+// gone, can serve no restore of any driver.
+func (c *Controller) isSnapshotOurs(ctx context.Context, snapshot *snapv1.VolumeSnapshot) (bool, error) {
+	var name string
+	switch status, source := snapshot.Status, snapshot.Spec.Source; {
+	case status != nil && status.BoundVolumeSnapshotContentName != nil:
+		name = *status.BoundVolumeSnapshotContentName
+	case source.VolumeSnapshotContentName != nil:
+		name = *source.VolumeSnapshotContentName
+	}
+	if name == "" {
+		return true, nil
+	}
+	content, err := kube.Fetch[*kube.Content](ctx, c.Client, kube.Key{Name: name})
+	switch {
+	case kube.IsGone(err):
+		return true, nil
+	case apierrors.IsForbidden(err):
+		return false, nil // what may not be read is not ours to release; a new right is no event
+	case err != nil:
+		return false, fmt.Errorf("reading the content of source snapshot %s/%s: %w", snapshot.Namespace, snapshot.Name, err)
+	}
+	return content.Spec.Driver == c.DriverName, nil
+}
+
+// isClaimOurs reads the volume of a source claim live.
+func (c *Controller) isClaimOurs(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	if claim.Spec.VolumeName == "" {
+		return true, nil
+	}
+	volume, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.Key{Name: claim.Spec.VolumeName})
+	switch {
+	case kube.IsGone(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the volume of source claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	case volume.Spec.CSI != nil:
+		return volume.Spec.CSI.Driver == c.DriverName, nil
+	}
+	return provision.Config{Driver: c.DriverName}.IsVolumeOurs(volume), nil
+}
