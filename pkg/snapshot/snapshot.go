@@ -15,7 +15,7 @@
 //	                not ours, member of a group ──────────────► Ignore, Tell
 //	                wrong source, class, claim, content ──────► Reject ──(something changes)──┐
 //	                                                                                          ▼
-//	new ──Protect (default class, both finalizers)──► ProtectSource ──► FetchVolume ──► CreateContent
+//	new ──Protect (default class, both finalizers)──► FetchVolume ──► ProtectSource ──► CreateContent
 //	 │                                                                                        │
 //	 └─(names a content)──Protect──► Bind ───────────────────────────────────────────────┐    │
 //	                                                                                     ▼    ▼
@@ -23,10 +23,13 @@
 //
 // A VolumeSnapshot that is being deleted:
 //
-//	content points back ──(a claim restores from it)──► WaitForRestore
+//	content points back ──(a claim, or the provisioner, restores from it)──► WaitForRestore
 //	      │ Retain: MarkContent ───────────────────────────────┐
 //	      │ Delete: (MarkContent) ► DeleteContent ► Wait       ▼     (Unserved, AbandonContent)
 //	      └──────────────(content certainly gone)────► ReleaseSource ► Release
+//
+// A snapshot that is gone without having been taken apart: its content ──► (FetchSnapshot) ► DeleteContent ►
+// (MarkContent); see NextLeftoverStep.
 //
 // A VolumeSnapshotContent:
 //
@@ -38,7 +41,7 @@
 //	Terminating:  outcome of a create open ──Create again──► handle, or certainly nothing
 //	              snapshot alive ──► as if living
 //	              permitted ──(Delete, handle)──► Confirm ► Delete ► (ClearStatus) ► Release
-//	                        └─(Retain, no handle, member of a group)──► Release
+//	                        └─(Retain, no handle, member of a group, handle of another content too)──► Release
 package snapshot
 
 import (
