@@ -28,6 +28,7 @@
 //
 //	Bound, policy Delete, no finalizer ──► Protect       policy Retain, finalizer ──► Unprotect
 //	Released, policy Delete ──► WaitDetached ──► Confirm (live) ──► Delete ──► Release
+//	                                                └─ somebody else needs the data ──► Reject
 package provision
 
 import (

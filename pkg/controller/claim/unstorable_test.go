@@ -73,3 +73,20 @@ func TestUnstorable(t *testing.T) {
 		}
 	})
 }
+
+// TestUnstorableWhereverItDies: neither end of the program leaves a second volume, or none.
+func TestUnstorableWhereverItDies(t *testing.T) {
+	kit.Crash(t, kit.Scenario{
+		World: func(h *kit.Harness) {
+			h.Driver.Capabilities = can()
+			h.Put(kit.Class(kit.ClassName), kit.Claim("data"))
+			h.API.Fail("create", "persistentvolumes", apierrors.NewBadRequest("no"), 2)
+		},
+		Program: func(h *kit.Harness) { start(h) },
+		Check: func(t testing.TB, h *kit.Harness) {
+			if _, ok := kit.Read[*corev1.PersistentVolume](h.API, kube.Key{Name: name}); !ok || len(h.Driver.Inventory()) != 1 {
+				t.Error(h.Driver.Inventory(), h.Trace())
+			}
+		},
+	})
+}

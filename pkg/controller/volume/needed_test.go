@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
@@ -185,5 +186,33 @@ func TestStranded(t *testing.T) {
 	h.Settle()
 	if left := kit.All[*corev1.PersistentVolume](h.API); len(left) != 0 || len(h.Driver.Inventory()) != 1 {
 		t.Error(left, h.Driver.Inventory())
+	}
+}
+
+// TestTwinsWhereverItDies: of two PersistentVolumes that leave with one volume, and one that stays, each ends as it should.
+func TestTwinsWhereverItDies(t *testing.T) {
+	for name, c := range map[string]struct {
+		mod          func(*corev1.PersistentVolume)
+		left, volume int
+	}{
+		"both leave": {kit.Released, 0, 0},
+		"one stays":  {kit.ClaimedBy(kit.Claim("other")), 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kit.Crash(t, kit.Scenario{
+				World: func(h *kit.Harness) {
+					if _, err := h.Driver.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "v", VolumeCapabilities: []*csi.VolumeCapability{{}}}); err != nil {
+						t.Fatal(err)
+					}
+					h.Put(released(), twin("w", func(v *corev1.PersistentVolume) { v.Finalizers = nil }, c.mod))
+				},
+				Program: start,
+				Check: func(t testing.TB, h *kit.Harness) {
+					if got := kit.All[*corev1.PersistentVolume](h.API); len(got) != c.left || len(h.Driver.Inventory()) != c.volume {
+						t.Error(len(got), h.Driver.Inventory(), h.Trace())
+					}
+				},
+			})
+		})
 	}
 }
