@@ -28,13 +28,13 @@ type LeftoverInput struct {
 	Options SnapshotOptions
 }
 
-// NextLeftoverStep decides about a content whose snapshot went without taking it along. That happens although
+// NextForLeftover decides about a content whose snapshot went without taking it along. That happens although
 // finalizers come first: a deletion that the API server had begun to serve before the first one was written
 // takes the snapshot away after that write was answered with success; and finalizers can be torn out.
 //
 // The content is deleted before it is marked, and not the other way round: a mark is also what retained
 // contents carry, so it must not be all that a crash in between leaves.
-func NextLeftoverStep(in LeftoverInput) SnapshotStep {
+func NextForLeftover(in LeftoverInput) SnapshotStep {
 	c := in.Content
 	_, marked := c.Annotations[wellknown.AnnBeingDeleted]
 	served := c.Spec.Driver == in.Options.Driver

@@ -57,7 +57,7 @@ func TestWhatASnapshotLeaves(t *testing.T) {
 		for _, e := range r.edits {
 			e(c)
 		}
-		if diff := cmp.Diff(r.want, NextLeftoverStep(LeftoverInput{c, r.state, r.live, r.options}), anyWhy); diff != "" {
+		if diff := cmp.Diff(r.want, NextForLeftover(LeftoverInput{c, r.state, r.live, r.options}), anyWhy); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", r.name, diff)
 		}
 	}

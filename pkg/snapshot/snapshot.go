@@ -29,7 +29,7 @@
 //	      └──────────────(content certainly gone)────► ReleaseSource ► Release
 //
 // A snapshot that is gone without having been taken apart: its content ──► (FetchSnapshot) ► DeleteContent ►
-// (MarkContent); see NextLeftoverStep.
+// (MarkContent); see NextForLeftover.
 //
 // A VolumeSnapshotContent:
 //

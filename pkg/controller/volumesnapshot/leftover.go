@@ -35,7 +35,7 @@ func (r *round) clearOne(ctx context.Context, content *kube.Content, state snaps
 	live := false
 	for range maxSteps {
 		in := snapshot.LeftoverInput{Content: &content.VolumeSnapshotContent, State: state, Live: live, Options: r.snapshotOptions()}
-		switch snapshot.NextLeftoverStep(in).(type) {
+		switch snapshot.NextForLeftover(in).(type) {
 		case snapshot.FetchSnapshot:
 			// The cache may lag behind a content that another process has just made.
 			found, err := kube.Fetch[*snapv1.VolumeSnapshot](ctx, r.Client, r.key)
