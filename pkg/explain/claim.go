@@ -199,9 +199,12 @@ func (l *claimLook) askSource(ctx context.Context) {
 		State: []Fact{{"as", "the source of clones"}}}}
 	_ = fillAll(ctx, l.look, l.claims, l.claim.Namespace) // the reader remembers what was refused
 	room := source.New(l.rooms.Source, source.Deps{
-		Client: l.client, Clock: l.Clock, Claims: l.claims, IsInUse: func(provision.Source) bool { return false },
+		Client: l.client, DriverName: l.Driver.Name, Clock: l.Clock, Claims: l.claims, IsInUse: func(provision.Source) bool { return false },
 	})
-	_, step := room.LookClaim(reconcile.Key{Namespace: l.claim.Namespace, Name: l.claim.Name})
+	step, err := room.LookClaim(ctx, reconcile.Key{Namespace: l.claim.Namespace, Name: l.claim.Name})
+	if err != nil {
+		m.Doubts = append(m.Doubts, err.Error())
+	}
 	l.add(m, []any{step}, nil)
 	l.note("Clones that the running sidecar is making for claims that are gone by now are not visible here; they hold the finalizer too.")
 }

@@ -64,7 +64,7 @@ func Snapshot(ctx context.Context, s Setting, rooms Snapshotter, namespace, name
 	l.nameDriver(l.drivers(ctx)...)
 	l.askBinding(ctx)
 	l.askContent(ctx)
-	l.askSource()
+	l.askSource(ctx)
 	l.hold(l.snapshot, wellknown.KindVolumeSnapshot)
 	if l.content != nil {
 		l.hold(l.content, kindContent)
@@ -193,7 +193,7 @@ func (l *snapshotLook) askContent(ctx context.Context) {
 }
 
 // askSource asks the provisioner's room of sources about a snapshot that claims are restored from.
-func (l *snapshotLook) askSource() {
+func (l *snapshotLook) askSource(ctx context.Context) {
 	s := l.snapshot
 	if !kube.HasFinalizer(s, wellknown.FinalizerSnapshotAsSource) {
 		return
@@ -201,10 +201,13 @@ func (l *snapshotLook) askSource() {
 	m := Machine{Program: provisioner, Object: Object{Kind: wellknown.KindVolumeSnapshot, Namespace: s.Namespace, Name: s.Name,
 		State: []Fact{{"as", "the source of restores"}}}}
 	room := source.New(*source.NewOptions(), source.Deps{
-		Client: l.client, Clock: l.Clock, Claims: l.claims, Snapshots: l.snapshots,
+		Client: l.client, DriverName: l.Driver.Name, Clock: l.Clock, Claims: l.claims, Snapshots: l.snapshots,
 		IsInUse: func(provision.Source) bool { return false },
 	})
-	_, step := room.LookSnapshot(reconcile.Key{Namespace: s.Namespace, Name: s.Name})
+	step, err := room.LookSnapshot(ctx, reconcile.Key{Namespace: s.Namespace, Name: s.Name})
+	if err != nil {
+		m.Doubts = append(m.Doubts, err.Error())
+	}
 	l.add(m, []any{step}, nil)
 	l.note("Restores that a running provisioner is making for claims that are gone by now are not visible here; they hold the finalizer too.")
 }

@@ -42,6 +42,9 @@ func NextSourceStep(in SourceInput) SourceStep {
 	return Lift{}
 }
 
+// OtherDriver holds the sources whose data this driver does not have, as far as can be told.
+const OtherDriver = "the provisioner of another driver, which lifts it"
+
 // SourceFinalizer is our finalizer on sources of a kind.
 func SourceFinalizer(kind string) string {
 	if kind == wellknown.KindVolumeSnapshot {

@@ -23,7 +23,11 @@ type task[T kube.Object] struct {
 // act does the next step of a source. Every reason to hold one ends with an event that brings it back.
 func act[T kube.Object](ctx context.Context, client kube.Client, store *kube.Store[T], t task[T]) error {
 	logger := klog.FromContext(ctx)
-	switch s := provision.NextSourceStep(t.in).(type) {
+	step, err := next(ctx, t)
+	if err != nil {
+		return err
+	}
+	switch s := step.(type) {
 	case provision.Ignore:
 		logger.V(4).Info("nothing to do", "why", s.Why)
 		return nil
@@ -31,13 +35,22 @@ func act[T kube.Object](ctx context.Context, client kube.Client, store *kube.Sto
 		logger.V(4).Info("source is still needed", "by", s.By)
 		return nil
 	case provision.Lift:
-		if ours, err := t.isOurs(ctx, t.source); err != nil || !ours {
-			logger.V(4).Info("source is left to the provisioner of its driver", "err", err)
-			return err
-		}
 		return lift(ctx, client, store, t)
 	}
 	return fmt.Errorf("a step of source %s has no effect here", kube.KeyOf(t.source))
+}
+
+// next decides twice: on the caches, and before a finalizer goes, on whose source it is.
+func next[T kube.Object](ctx context.Context, t task[T]) (provision.SourceStep, error) {
+	step := provision.NextSourceStep(t.in)
+	if _, ok := step.(provision.Lift); !ok {
+		return step, nil
+	}
+	ours, err := t.isOurs(ctx, t.source)
+	if err == nil && !ours {
+		step = provision.Hold{By: provision.OtherDriver}
+	}
+	return step, err
 }
 
 func lift[T kube.Object](ctx context.Context, client kube.Client, store *kube.Store[T], t task[T]) error {

@@ -11,9 +11,12 @@ import (
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/controller/source"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
@@ -95,5 +98,27 @@ func TestClaimsOfOtherDrivers(t *testing.T) {
 				t.Errorf("%s\n%s", d, h.Trace())
 			}
 		})
+	}
+}
+
+// TestLook: what is told of a source is what would be done.
+func TestLook(t *testing.T) {
+	h := kit.New(t)
+	snapshot := kit.With(protected(), func(o metav1.Object) { o.SetName("theirs") })
+	content := kit.Content(snapshot, "handle", kit.Taken("s"))
+	content.Spec.Driver = "other.example"
+	kit.BoundContent(content.Name)(snapshot)
+	claim := kit.With(kit.Claim("source", kit.BoundTo("v")), kit.Finalizers(wellknown.FinalizerCloneSource), kit.Deleted)
+	h.Put(snapshot, content, claim, kit.Volume("v"))
+	c := start(h, source.NewOptions(), idle)
+	if step, err := c.LookSnapshot(t.Context(), reconcile.Key{Namespace: kit.Namespace, Name: "theirs"}); err != nil || step != (provision.Hold{By: provision.OtherDriver}) {
+		t.Error(step, err)
+	}
+	if step, err := c.LookClaim(t.Context(), reconcile.Key{Namespace: kit.Namespace, Name: "source"}); err != nil || step != (provision.Lift{}) {
+		t.Error(step, err)
+	}
+	h.API.Deny("get", "persistentvolumes")
+	if _, err := c.LookClaim(t.Context(), reconcile.Key{Namespace: kit.Namespace, Name: "source"}); err == nil {
+		t.Error("an answer without the volume")
 	}
 }
