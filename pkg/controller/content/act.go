@@ -182,10 +182,12 @@ func (r *round) confirm(ctx context.Context) (next, error) {
 			return ends, err
 		}
 	}
-	if state == snapshot.Gone {
-		if state, err = r.fetchOwner(ctx, content); err != nil {
-			return ends, err
-		}
+	counted, err := r.isCountedOn(ctx, content)
+	if err != nil {
+		return ends, err
+	}
+	if counted {
+		state = snapshot.Alive
 	}
 	if r.shared, err = r.fetchSharer(ctx, content); err != nil {
 		return ends, err

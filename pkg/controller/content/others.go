@@ -14,11 +14,11 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
-// fetchOwner looks for a living snapshot that counts on a content which does not point at it any more: an
+// isCountedOn looks for a living snapshot that counts on a content which does not point at it any more: an
 // edited reference must not cost that snapshot its data. The cache says whom to ask.
-func (r *round) fetchOwner(ctx context.Context, content *kube.Content) (snapshot.SnapshotState, error) {
+func (r *round) isCountedOn(ctx context.Context, content *kube.Content) (bool, error) {
 	if r.Snapshots == nil {
-		return snapshot.Gone, nil
+		return false, nil
 	}
 	for _, s := range r.Snapshots.ByIndex(kube.ByContent, content.Name) {
 		if s.DeletionTimestamp != nil || !binding.CountsOn(s, content.Name) {
@@ -28,12 +28,12 @@ func (r *round) fetchOwner(ctx context.Context, content *kube.Content) (snapshot
 		switch {
 		case kube.IsGone(err):
 		case err != nil:
-			return snapshot.Unknown, fmt.Errorf("reading a snapshot that names the content: %w", err)
+			return false, fmt.Errorf("reading a snapshot that names the content: %w", err)
 		case live.DeletionTimestamp == nil && binding.CountsOn(live, content.Name):
-			return snapshot.Alive, nil
+			return true, nil
 		}
 	}
-	return snapshot.Gone, nil
+	return false, nil
 }
 
 // fetchSharer names another content that stays and has the same snapshot at the driver, empty when there is

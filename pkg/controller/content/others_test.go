@@ -104,13 +104,17 @@ func TestSharerThatCannotBeReadIsAwaited(t *testing.T) {
 // keeps its data until it is deleted itself.
 func TestEditedReference(t *testing.T) {
 	for name, edit := range map[string]func(*kube.Content){
-		"another uid":               func(c *kube.Content) { c.Spec.VolumeSnapshotRef.UID = "x" },
+		"another uid": func(c *kube.Content) { c.Spec.VolumeSnapshotRef.UID = "x" },
+		"another that is going": func(c *kube.Content) {
+			c.Spec.VolumeSnapshotRef.Name, c.Spec.VolumeSnapshotRef.UID = "going", kit.UIDOf("volumesnapshots", kit.Namespace, "going", 0)
+		},
 		"another name":              func(c *kube.Content) { c.Spec.VolumeSnapshotRef.Name = "x" },
 		"another name, without uid": func(c *kube.Content) { c.Spec.VolumeSnapshotRef.Name, c.Spec.VolumeSnapshotRef.UID = "x", "" },
 	} {
 		for _, knows := range []bool{false, true} {
 			h, _ := start(t)
 			c := bound(h)
+			h.Put(kit.With(kit.Snapshot("going", "data"), kit.Finalizers("example.com/x"), kit.Deleted))
 			h.Settle()
 			if knows {
 				kit.Edit(h.API, kube.Key{Namespace: kit.Namespace, Name: "snap"}, kit.BoundContent(c.Name))
