@@ -117,7 +117,7 @@ func TestContentThatIsLeaving(t *testing.T) {
 	foreign := func(i *ContentInput) { i.Content.Finalizers = append(i.Content.Finalizers, "x/y") }
 	done := func(i *ContentInput) { i.Attempt.Deleted = true }
 	shared := func(i *ContentInput) { i.SharedWith = "c2" }
-	told := &Told{true, ReasonShared, `Let go without deleting snapshot "s-1" at the driver, because VolumeSnapshotContent c2 has it too`}
+	told := &Told{true, wellknown.ReasonSnapshotHandleShared, `Let go without deleting snapshot "s-1" at the driver, because VolumeSnapshotContent c2 has it too`}
 	checkContents(t, []contentRow{
 		{"S68 first a live look", con(finished, terminating), Confirm{}},
 		{"S68 then the driver", con(finished, terminating, live), Delete{Handle: "s-1"}},

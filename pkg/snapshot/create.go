@@ -170,7 +170,7 @@ func contentOf(in SnapshotInput, class *snapv1.VolumeSnapshotClass) *snapv1.Volu
 	content := &snapv1.VolumeSnapshotContent{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        wellknown.ContentName(string(s.UID)),
-			Annotations: map[string]string{AnnMadeAt: madeAt(in.Now)},
+			Annotations: map[string]string{wellknown.AnnMadeAt: madeAt(in.Now)},
 			// From the first moment: without it a content could be deleted while the driver works.
 			Finalizers: []string{wellknown.FinalizerContent},
 		},

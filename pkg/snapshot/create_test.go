@@ -27,7 +27,7 @@ func TestContentIsWrittenWhole(t *testing.T) {
 		c := &snapv1.VolumeSnapshotContent{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: "snapcontent-u1", Finalizers: []string{wellknown.FinalizerContent},
-				Annotations: map[string]string{wellknown.AnnBeingCreated: "yes", wellknown.AnnSnapshotParameters: "{}", AnnMadeAt: "2026-08-01T12:00:00Z"},
+				Annotations: map[string]string{wellknown.AnnBeingCreated: "yes", wellknown.AnnSnapshotParameters: "{}", wellknown.AnnMadeAt: "2026-08-01T12:00:00Z"},
 			},
 			Spec: snapv1.VolumeSnapshotContentSpec{
 				VolumeSnapshotRef: corev1.ObjectReference{Kind: "VolumeSnapshot", APIVersion: "snapshot.storage.k8s.io/v1",
@@ -66,7 +66,7 @@ func TestContentIsWrittenWhole(t *testing.T) {
 				c.Annotations[wellknown.AnnSnapshotDeletionSecretNamespace] = "ns1"
 			})},
 		{"all: the sidecar of another driver marks for itself", in(held, all), want(func(c *snapv1.VolumeSnapshotContent) {
-			c.Annotations = map[string]string{AnnMadeAt: "2026-08-01T12:00:00Z"}
+			c.Annotations = map[string]string{wellknown.AnnMadeAt: "2026-08-01T12:00:00Z"}
 		})},
 		{"S19 a claim that is going, protected before", in(held, func(i *SnapshotInput) { i.Claim.DeletionTimestamp = ptr(past) }), want()},
 		{"S28 an old error is no obstacle", in(shown("x"), held), want()},

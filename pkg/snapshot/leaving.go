@@ -114,16 +114,13 @@ func nextGranted(in ContentInput) ContentStep {
 // owner's wish to keep it, decides about the data from now on.
 func nextShared(in ContentInput) ContentStep {
 	c := in.Content
-	told := &Told{Warning: true, Reason: ReasonShared, Message: fmt.Sprintf(
+	told := &Told{Warning: true, Reason: wellknown.ReasonSnapshotHandleShared, Message: fmt.Sprintf(
 		"Let go without deleting snapshot %q at the driver, because VolumeSnapshotContent %s has it too", handleOf(c), in.SharedWith)}
 	if heldByOthers(c) {
 		return nextCleared(c, told)
 	}
 	return ReleaseContent{told}
 }
-
-// ReasonShared is the reason of the event that the driver was not asked to delete what another content has.
-const ReasonShared = "SnapshotHandleShared"
 
 // nextCleared is for a content that stays for others; without the handle nobody deletes a second time. The
 // mark goes first: without a handle it would say that a create may be open.

@@ -12,10 +12,6 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
-// AnnMadeAt is when a binder made the content. A content that was copied from elsewhere, or restored from a
-// backup, has another creation time, and of its snapshot nobody here knows anything.
-const AnnMadeAt = "csi-tandem.io/made-at"
-
 // madeSkew is how much the clocks of a binder and the API server may differ.
 const madeSkew = 2 * time.Minute
 
@@ -58,7 +54,7 @@ func NextForLeftover(in LeftoverInput) SnapshotStep {
 
 // isOurMake tells that a binder made the content in this very cluster, for the snapshot that it points at.
 func isOurMake(c *snapv1.VolumeSnapshotContent) bool {
-	at, err := time.Parse(time.RFC3339, c.Annotations[AnnMadeAt])
+	at, err := time.Parse(time.RFC3339, c.Annotations[wellknown.AnnMadeAt])
 	apart := c.CreationTimestamp.Sub(at)
 	return err == nil && apart.Abs() <= madeSkew && c.Spec.Source.VolumeHandle != nil && binding.IsNamedFor(c)
 }

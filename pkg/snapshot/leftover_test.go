@@ -16,7 +16,7 @@ func TestWhatASnapshotLeaves(t *testing.T) {
 	type edit = func(*snapv1.VolumeSnapshotContent)
 	made := func(after time.Duration) edit {
 		return func(c *snapv1.VolumeSnapshotContent) {
-			c.Annotations = map[string]string{AnnMadeAt: madeAt(past.Add(-after))}
+			c.Annotations = map[string]string{wellknown.AnnMadeAt: madeAt(past.Add(-after))}
 		}
 	}
 	going := func(c *snapv1.VolumeSnapshotContent) { c.DeletionTimestamp = ptr(past) }
@@ -43,7 +43,7 @@ func TestWhatASnapshotLeaves(t *testing.T) {
 		{"a copy was made later", Gone, true, own, []edit{made(time.Hour)}, Ignore{}},
 		{"or elsewhere, with a clock before ours", Gone, true, own, []edit{made(-time.Hour)}, Ignore{}},
 		{"made by another program", Gone, true, own, nil, Ignore{}},
-		{"a record that is none", Gone, true, own, []edit{func(c *snapv1.VolumeSnapshotContent) { c.Annotations = map[string]string{AnnMadeAt: "?"} }}, Ignore{}},
+		{"a record that is none", Gone, true, own, []edit{func(c *snapv1.VolumeSnapshotContent) { c.Annotations = map[string]string{wellknown.AnnMadeAt: "?"} }}, Ignore{}},
 		{"retained", Gone, true, own, []edit{made(0), func(c *snapv1.VolumeSnapshotContent) {
 			c.Spec.DeletionPolicy = snapv1.VolumeSnapshotContentRetain
 		}}, Ignore{}},

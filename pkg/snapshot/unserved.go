@@ -11,20 +11,9 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
-// AnnDriverGone is for an administrator to put on a content whose driver was removed for good: with the
-// value "yes" the content goes without anybody asking the driver. What it has stored stays there.
-const AnnDriverGone = "csi-tandem.io/driver-gone"
-
-const (
-	// ReasonUnserved is the reason of the event that nobody works on a content.
-	ReasonUnserved = "SnapshotDriverMissing"
-	// ReasonAbandoned is the reason of the event that a content went without its driver.
-	ReasonAbandoned = "SnapshotAbandoned"
-
-	// unservedDelay is how long a driver's sidecar may leave a content untouched before users are told. A
-	// sidecar that lives marks or reports within seconds, and a restart of one is over by then.
-	unservedDelay = 2 * time.Minute
-)
+// unservedDelay is how long a driver's sidecar may leave a content untouched before users are told. A
+// sidecar that lives marks or reports within seconds, and a restart of one is over by then.
+const unservedDelay = 2 * time.Minute
 
 // IsServed tells that some sidecar has touched the content: it is marked, or has a status.
 func IsServed(c *snapv1.VolumeSnapshotContent) bool { return c.Status != nil || isMarked(c) }
@@ -40,7 +29,7 @@ func nextWaiting(in SnapshotInput) SnapshotStep {
 	case age < unservedDelay:
 		return Wait{why, unservedDelay - age}
 	}
-	return Unserved{Told{Warning: true, Reason: ReasonUnserved, Message: fmt.Sprintf(
+	return Unserved{Told{Warning: true, Reason: wellknown.ReasonSnapshotUnserved, Message: fmt.Sprintf(
 		"No sidecar of driver %s has touched VolumeSnapshotContent %s for two minutes: it is not installed, not running, or has no rights on contents",
 		c.Spec.Driver, c.Name)}}
 }
@@ -53,9 +42,9 @@ func nextGoing(in SnapshotInput) SnapshotStep {
 	if c.Spec.Driver == in.Options.Driver || !has(c.Finalizers, wellknown.FinalizerContent) {
 		return Ignore{why}
 	}
-	if c.Annotations[AnnDriverGone] == wellknown.AnnMarkYes {
-		return AbandonContent{Told{Warning: true, Reason: ReasonAbandoned, Message: fmt.Sprintf(
-			"Let go without its driver %s, because annotation %s says so; what the driver has stored is still there", c.Spec.Driver, AnnDriverGone)}}
+	if c.Annotations[wellknown.AnnDriverGone] == wellknown.AnnMarkYes {
+		return AbandonContent{Told{Warning: true, Reason: wellknown.ReasonSnapshotAbandoned, Message: fmt.Sprintf(
+			"Let go without its driver %s, because annotation %s says so; what the driver has stored is still there", c.Spec.Driver, wellknown.AnnDriverGone)}}
 	}
 	switch age := in.Now.Sub(c.DeletionTimestamp.Time); {
 	case in.UnservedTold:
@@ -63,7 +52,7 @@ func nextGoing(in SnapshotInput) SnapshotStep {
 	case age < unservedDelay:
 		return Wait{why, unservedDelay - age}
 	}
-	return Unserved{Told{Warning: true, Reason: ReasonUnserved, Message: fmt.Sprintf(
+	return Unserved{Told{Warning: true, Reason: wellknown.ReasonSnapshotUnserved, Message: fmt.Sprintf(
 		"VolumeSnapshotContent %s waits for the sidecar of driver %s to delete it, for two minutes now; "+
-			"if that driver is gone for good, annotate the content with %s=yes, and it goes without the driver", c.Name, c.Spec.Driver, AnnDriverGone)}}
+			"if that driver is gone for good, annotate the content with %s=yes, and it goes without the driver", c.Name, c.Spec.Driver, wellknown.AnnDriverGone)}}
 }

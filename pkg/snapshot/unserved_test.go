@@ -38,7 +38,7 @@ func going(age time.Duration) func(*SnapshotInput) {
 
 // Each row of a content that waits was seen to fail against a machine that only waits for the driver (W32).
 func TestDriverThatNobodyServesIsToldOf(t *testing.T) {
-	abandoned := func(i *SnapshotInput) { i.Content.Annotations[AnnDriverGone] = "yes" }
+	abandoned := func(i *SnapshotInput) { i.Content.Annotations[wellknown.AnnDriverGone] = "yes" }
 	for _, c := range []struct {
 		name string
 		in   SnapshotInput
@@ -57,7 +57,7 @@ func TestDriverThatNobodyServesIsToldOf(t *testing.T) {
 		{"B079 deletion that is not two minutes old", in(others, going(30*time.Second)), "wait 1m30s"},
 		{"B079 deletion told once", in(others, going(time.Hour), toldOf), "ignore"},
 		{"B079 deletion that is forced", in(others, going(time.Second), abandoned), "abandon"},
-		{"B079 any other value forces nothing", in(others, going(time.Second), func(i *SnapshotInput) { i.Content.Annotations[AnnDriverGone] = "true" }), "wait 1m59s"},
+		{"B079 any other value forces nothing", in(others, going(time.Second), func(i *SnapshotInput) { i.Content.Annotations[wellknown.AnnDriverGone] = "true" }), "wait 1m59s"},
 		{"B079 our own half still asks the driver", in(taken, going(time.Hour), abandoned), "ignore"},
 		{"B079 held by others only", in(others, going(time.Hour), abandoned, func(i *SnapshotInput) { i.Content.Finalizers = []string{"x/y"} }), "ignore"},
 	} {

@@ -32,7 +32,15 @@ const (
 	// of labels. A restore may come long after that volume is gone.
 	AnnSourceTopology = "csi-tandem.io/source-topology"
 
-	// AnnMarkYes is the only value of the being-created and being-deleted marks.
+	// AnnMadeAt is when a binder made the content. A content that was copied from elsewhere, or restored from
+	// a backup, has another creation time, and of its snapshot nobody here knows anything.
+	AnnMadeAt = "csi-tandem.io/made-at"
+
+	// AnnDriverGone is for an administrator to put on a content whose driver was removed for good: with the
+	// value "yes" the content goes without anybody asking the driver. What it has stored stays there.
+	AnnDriverGone = "csi-tandem.io/driver-gone"
+
+	// AnnMarkYes is the only value of marks.
 	AnnMarkYes = "yes"
 )
 
@@ -76,6 +84,13 @@ const (
 	ReasonSnapshotContentDeleteError    = "SnapshotContentObjectDeleteError"
 	ReasonSnapshotDeletePending         = "SnapshotDeletePending"
 	ReasonContentValidationError        = "ContentValidationError"
+
+	// ReasonSnapshotUnserved: nobody works on a content.
+	ReasonSnapshotUnserved = "SnapshotDriverMissing"
+	// ReasonSnapshotAbandoned: a content went without its driver.
+	ReasonSnapshotAbandoned = "SnapshotAbandoned"
+	// ReasonBindingLeftToOthers: another program binds the driver's snapshots.
+	ReasonBindingLeftToOthers = "SnapshotBindingLeftToOthers"
 )
 
 // Event reasons of the driver half.
@@ -84,4 +99,5 @@ const (
 	ReasonSnapshotCheckFailed    = "SnapshotContentCheckandUpdateFailed"
 	ReasonSnapshotDeleteError    = "SnapshotDeleteError"
 	ReasonSnapshotOutcomeUnknown = "SnapshotOutcomeUnknown"
+	ReasonSnapshotHandleShared   = "SnapshotHandleShared"
 )

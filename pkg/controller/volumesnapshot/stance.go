@@ -30,8 +30,6 @@ const (
 	// rivalName is the field manager of the program that binds for all drivers. It sets none itself, so the
 	// API server takes the program's name.
 	rivalName = "snapshot-controller"
-	// reasonAside is the reason of the event about standing aside.
-	reasonAside = "SnapshotBindingLeftToOthers"
 )
 
 // StanceDeps is what a Stance needs.
@@ -159,7 +157,7 @@ func (s *Stance) tell(ctx context.Context, why string, lease *coordinationv1.Lea
 	s.aside.Set(1)
 	klog.FromContext(ctx).Info("Leaving the binding of snapshots to others; --bind-snapshots=own overrules this", "why", why)
 	if lease != nil {
-		s.Recorder.Normal(lease, reasonAside, "Snapshots are not bound by "+s.Holder+": "+why)
+		s.Recorder.Normal(lease, wellknown.ReasonBindingLeftToOthers, "Snapshots are not bound by "+s.Holder+": "+why)
 	}
 }
 

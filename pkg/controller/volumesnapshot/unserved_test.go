@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
-	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
@@ -38,7 +38,7 @@ func TestDriverThatNobodyServes(t *testing.T) {
 	userTakes("snap")(h)
 	h.Horizon = time.Minute
 	h.Settle()
-	if warnings(h, snapshot.ReasonUnserved) > 0 {
+	if warnings(h, wellknown.ReasonSnapshotUnserved) > 0 {
 		t.Fatalf("told too early: %v", h.Recorder.Events())
 	}
 	h.Horizon = time.Hour
@@ -47,7 +47,7 @@ func TestDriverThatNobodyServes(t *testing.T) {
 		h.Enqueue("binder", keyOf(kit.Snapshot("snap", "data")))
 		h.Settle()
 	}
-	if n := warnings(h, snapshot.ReasonUnserved); n != 1 || gauge(t, registry, "csi_tandem_snapshots_unserved") != 1 {
+	if n := warnings(h, wellknown.ReasonSnapshotUnserved); n != 1 || gauge(t, registry, "csi_tandem_snapshots_unserved") != 1 {
 		t.Errorf("told %d times: %v", n, h.Recorder.Events())
 	}
 	// The sidecar comes after all.
@@ -74,10 +74,10 @@ func TestDeletionWithoutTheDriver(t *testing.T) {
 	if !strings.Contains(events, "annotate the content with csi-tandem.io/driver-gone=yes") || len(kit.All[*kube.Content](h.API)) != 1 {
 		t.Fatalf("nobody is told what to do: %s", events)
 	}
-	kit.Edit(h.API, kube.KeyOf(content), func(c *kube.Content) { kube.SetAnnotation(c, snapshot.AnnDriverGone, "yes") })
+	kit.Edit(h.API, kube.KeyOf(content), func(c *kube.Content) { kube.SetAnnotation(c, wellknown.AnnDriverGone, "yes") })
 	h.Settle()
 	wantNothing(t, h)
-	if n := warnings(h, snapshot.ReasonAbandoned); n != 2 || gauge(t, registry, "csi_tandem_snapshots_unserved") != 0 {
+	if n := warnings(h, wellknown.ReasonSnapshotAbandoned); n != 2 || gauge(t, registry, "csi_tandem_snapshots_unserved") != 0 {
 		t.Errorf("told %d times, on snapshot and content: %v", n, h.Recorder.Events())
 	}
 }
