@@ -15,7 +15,7 @@ import (
 func (in VolumeInput) stillNeeded(handle string) error {
 	if owner := in.Owner; owner != nil {
 		return advise(fmt.Errorf("volume %q is not deleted: claim %s/%s exists and names PersistentVolume %s", handle, owner.Namespace, owner.Name, in.Volume.Name),
-			"set spec.claimRef.uid of the PersistentVolume to %s, the UID of the claim, and it is bound again; or delete the claim, and the volume goes", owner.UID)
+			"%s, and it is bound again; or delete the claim, and the volume goes", mendedReference(in.Volume, owner))
 	}
 	for _, twin := range in.Twins {
 		if !isLeft(twin) {
@@ -24,6 +24,15 @@ func (in VolumeInput) stillNeeded(handle string) error {
 		}
 	}
 	return nil
+}
+
+// mendedReference is what binds a volume to a claim again that names it.
+func mendedReference(volume *corev1.PersistentVolume, owner *corev1.PersistentVolumeClaim) string {
+	ref := volume.Spec.ClaimRef
+	if ref != nil && ref.Namespace == owner.Namespace && ref.Name == owner.Name {
+		return fmt.Sprintf("set spec.claimRef.uid of the PersistentVolume to %s, the UID of the claim", owner.UID)
+	}
+	return fmt.Sprintf("set spec.claimRef of the PersistentVolume to namespace %s, name %s and uid %s, those of the claim", owner.Namespace, owner.Name, owner.UID)
 }
 
 // isLeft tells that the data of a PersistentVolume is to go for its part too.

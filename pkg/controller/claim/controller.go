@@ -93,7 +93,16 @@ func New(options Options, deps Deps) *Controller {
 }
 
 // Run works until the context ends. It is called with the lead.
-func (c *Controller) Run(ctx context.Context) error { return c.queue.Run(ctx) }
+func (c *Controller) Run(ctx context.Context) error {
+	err := c.queue.Run(ctx)
+	for _, attempt := range c.memory.unsettled() {
+		// The next process makes the same request for a claim that lives. For one that is gone this line is
+		// the last that is known of the volume.
+		klog.FromContext(ctx).Info("Stopping while a CreateVolume has no certain outcome; if the claim is deleted before the next start, look for the volume at the driver",
+			"volume", attempt.Name(), "claim", attempt.Ref.Namespace+"/"+attempt.Ref.Name)
+	}
+	return err
+}
 
 // IsInUse tells whether a volume is being made from a source, or may be.
 func (c *Controller) IsInUse(source provision.Source) bool { return c.memory.uses(source) }

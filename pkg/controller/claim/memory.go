@@ -100,3 +100,14 @@ func (m *memory) isFirstWarning(class types.UID, cause string) bool {
 	m.warned[key] = true
 	return !told
 }
+
+// unsettled lists the attempts that may have made a volume which no PersistentVolume holds.
+func (m *memory) unsettled() []*provision.Attempt {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []*provision.Attempt
+	for _, attempt := range m.attempts {
+		found = append(found, attempt)
+	}
+	return found
+}

@@ -49,29 +49,35 @@ func (c *Controller) fetchTwins(ctx context.Context, volume *corev1.PersistentVo
 	return live, nil
 }
 
-// fetchOwner finds the claim that names the volume as its own, whatever UID the volume has on record for it:
-// objects that were restored from a backup have others.
+// fetchOwner finds a claim that names the volume as its own, whatever the volume has on record for it:
+// objects that were restored from a backup, or edited by hand, refer to other UIDs and names.
 func (c *Controller) fetchOwner(ctx context.Context, volume *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
-	ref := volume.Spec.ClaimRef
-	if ref == nil || c.Claims == nil {
+	if c.Claims == nil {
 		return nil, nil
 	}
-	cached, ok := c.Claims.Lookup(kube.Key{Namespace: ref.Namespace, Name: ref.Name})
-	if !ok || !owns(cached, volume) {
-		return nil, nil
+	for _, cached := range c.Claims.ByIndex(kube.ByVolume, volume.Name) {
+		if !owns(cached, volume) {
+			continue
+		}
+		live, err := kube.Fetch[*corev1.PersistentVolumeClaim](ctx, c.Client, kube.KeyOf(cached))
+		switch {
+		case kube.IsGone(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading claim %s/%s: %w", cached.Namespace, cached.Name, err)
+		case owns(live, volume):
+			return live, nil
+		}
 	}
-	live, err := kube.Fetch[*corev1.PersistentVolumeClaim](ctx, c.Client, kube.KeyOf(cached))
-	switch {
-	case kube.IsGone(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading claim %s/%s: %w", cached.Namespace, cached.Name, err)
-	case !owns(live, volume):
-		return nil, nil
-	}
-	return live, nil
+	return nil, nil
 }
 
+// owns tells that a claim which is not going has the volume. Of claims that the volume does not refer to,
+// only those count that were bound once: anybody can write the name of a volume into a new claim.
 func owns(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) bool {
-	return claim.Spec.VolumeName == volume.Name && claim.DeletionTimestamp == nil
+	if claim.Spec.VolumeName != volume.Name || claim.DeletionTimestamp != nil {
+		return false
+	}
+	ref := volume.Spec.ClaimRef
+	referred := ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name
+	return referred || claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost
 }

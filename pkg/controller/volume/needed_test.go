@@ -130,6 +130,10 @@ func TestLostClaim(t *testing.T) {
 	}
 	refused := failed + `volume "handle-of-v" is not deleted: claim default/gone exists and names PersistentVolume v; set spec.claimRef.uid of the PersistentVolume to restored, the UID of the claim, and it is bound again; or delete the claim, and the volume goes`
 	done := []string{remove, unprotect, drop}
+	elsewhere := func(phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
+		return owner(func(c *corev1.PersistentVolumeClaim) { c.Name, c.Status.Phase = "data", phase })
+	}
+	misnamed := failed + `volume "handle-of-v" is not deleted: claim default/data exists and names PersistentVolume v; set spec.claimRef of the PersistentVolume to namespace default, name data and uid restored, those of the claim, and it is bound again; or delete the claim, and the volume goes`
 	for name, c := range map[string]struct {
 		claim *corev1.PersistentVolumeClaim
 		with  func(*kit.Harness)
@@ -144,7 +148,12 @@ func TestLostClaim(t *testing.T) {
 			h.Stores.Hold()
 			kit.Remove[*corev1.PersistentVolumeClaim](h.API, kube.Key{Namespace: kit.Namespace, Name: "gone"})
 		}, done, 2},
-		"nobody": {nil, nil, done, 1},
+		// The volume's reference was edited to another name; the claim that has it lives.
+		"elsewhere, bound": {elsewhere(corev1.ClaimBound), nil, []string{misnamed}, 2},
+		"elsewhere, lost":  {elsewhere(corev1.ClaimLost), nil, []string{misnamed}, 2},
+		// Anybody can name the volume in a claim; that alone keeps nothing.
+		"elsewhere, never bound": {elsewhere(corev1.ClaimPending), nil, done, 1},
+		"nobody":                 {nil, nil, done, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := world(t, released())
