@@ -23,7 +23,7 @@ RUN := $(GO) build -o bin/run ./test/run && bin/run
 help: ## Show this help
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@printf '\nThe first demo or test compiles a whole Kubernetes control plane: ten minutes or so on two cores, once.\n'
 
 .PHONY: demo
@@ -39,6 +39,14 @@ build: ## Build bin/provisioner, bin/snapshotter and bin/driver, static and stam
 	@$(BUILD) -o bin/snapshotter ./cmd/snapshotter
 	@cd examples/driver && $(BUILD) -o ../../bin/driver .
 	@ls -l bin/provisioner bin/snapshotter bin/driver
+
+.PHONY: image
+image: ## Write the three images for amd64 and arm64 to out/image, with an SBOM each, without a daemon
+	@$(GO) run -C deploy/image . -root "$(CURDIR)" -out "$(CURDIR)/out/image" -version '$(VERSION)'
+
+.PHONY: image-check
+image-check: ## Build the images twice, and compare their digests
+	@$(GO) run -C deploy/image . -root "$(CURDIR)" -out "$(CURDIR)/out/image" -version '$(VERSION)' -twice
 
 .PHONY: clean
 clean: ## Remove what was built here (Go's own caches stay)
