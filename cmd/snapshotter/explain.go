@@ -11,10 +11,10 @@ import (
 
 func (r *rooms) commands() []sidecar.Command {
 	return []sidecar.Command{{
-		Name: "explain", Object: "VOLUMESNAPSHOT",
+		Name: "explain", Object: "VOLUMESNAPSHOT", Kinds: []string{"vs", "volumesnapshot", "volumesnapshots"},
 		Summary: "Says what the snapshotter would do next about a VolumeSnapshot and its content, and why.",
 		Run:     r.explain,
-	}}
+	}, importing()}
 }
 
 func (r *rooms) explain(ctx context.Context, q sidecar.Question) error {

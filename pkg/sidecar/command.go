@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -24,10 +25,16 @@ import (
 // the program's own flags as well, since they decide the answer, and what a manifest says can be pasted.
 type Command struct {
 	Name string
-	// Object is what the command is about, as the help text shows it.
+	// Object is what the command is about, as the help text shows it, and Kinds what may stand before its name
+	// and a slash, as kubectl has it.
 	Object string
-	// Summary is one sentence for the help text.
-	Summary string
+	Kinds  []string
+	// Summary is one sentence for the help text, and Notes what else a user should know.
+	Summary, Notes string
+	// Add declares the command's own flags; nil means that it has none.
+	Add func(*flag.FlagSet)
+	// Writes tells that the command changes something: then it tells what it did, in no format.
+	Writes bool
 	// Run answers. Its error means that there is no answer.
 	Run func(ctx context.Context, q Question) error
 }
@@ -113,8 +120,13 @@ func (p *process) newAsking(command *Command) *asking {
 	for _, name := range []string{"n", "namespace"} {
 		own.StringVar(&a.namespace, name, "", "`namespace` of the object; empty means the one of the kubeconfig's context")
 	}
-	for _, name := range []string{"o", "output"} {
-		own.StringVar(&a.output, name, outText, "text or json")
+	if !command.Writes {
+		for _, name := range []string{"o", "output"} {
+			own.StringVar(&a.output, name, outText, "text or json")
+		}
+	}
+	if command.Add != nil {
+		command.Add(own)
 	}
 	own.StringVar(&a.driverName, "driver-name", "", "`name` of the driver, for where its socket is not; empty takes it from the objects")
 	described := group{title: "Question"}
@@ -161,7 +173,7 @@ func (p *process) checkAsking(a *asking) error {
 		return fmt.Errorf("of which %s? say %s [-n NAMESPACE] %s", a.Object, p.name, a.Object)
 	case len(a.objects) > 1:
 		return fmt.Errorf("argument %q: one %s at a time, and the value of a switch needs an equals sign", a.objects[1], a.Object)
-	case strings.Contains(a.objects[0], "/"):
+	case !a.takeKind():
 		return fmt.Errorf("argument %q: say the name alone, and the namespace with -n", a.objects[0])
 	case a.output != outText && a.output != outJSON:
 		return fmt.Errorf("--output=%s: use text or json", a.output)
@@ -179,9 +191,21 @@ func (p *process) checkAsking(a *asking) error {
 	return nil
 }
 
+// takeKind drops the kind from what kubectl calls TYPE/NAME, and tells whether the rest is a name.
+func (a *asking) takeKind() bool {
+	kind, name, ok := strings.Cut(a.objects[0], "/")
+	if ok && slices.Contains(a.Kinds, strings.ToLower(kind)) {
+		a.objects[0] = name
+	}
+	return a.objects[0] != "" && !strings.Contains(a.objects[0], "/")
+}
+
 func (p *process) helpAsking(a *asking) error {
-	_, err := fmt.Fprintf(p.stdout, "%s\n\nUsage: %s [flags] %s\n\nNothing is written, and no secret is read. The flags of the sidecar itself decide the answer, so say the same here.\n",
-		a.Summary, p.name, a.Object)
+	notes := a.Notes
+	if notes == "" {
+		notes = "Nothing is written, and no secret is read. The flags of the sidecar itself decide the answer, so say the same here."
+	}
+	_, err := fmt.Fprintf(p.stdout, "%s\n\nUsage: %s [flags] %s\n\n%s\n", a.Summary, p.name, a.Object, notes)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ const (
 	// a backup, has another creation time, and of its snapshot nobody here knows anything.
 	AnnMadeAt = "csi-tandem.io/made-at"
 
+	// AnnTakenFrom names the content whose place this one took when it was given to another snapshot.
+	AnnTakenFrom = "csi-tandem.io/taken-from"
+
 	// AnnDriverGone is for an administrator to put on a content whose driver was removed for good: with the
 	// value "yes" the content goes without anybody asking the driver. What it has stored stays there.
 	AnnDriverGone = "csi-tandem.io/driver-gone"

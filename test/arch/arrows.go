@@ -54,6 +54,9 @@ var arrows = map[string]row{
 		"kube", "reconcile", "controller/claim", "controller/volume", "controller/source", "controller/volumesnapshot", "controller/content",
 	}), barred: []string{"google.golang.org/grpc/", "flag"}},
 
+	// What a user asks for by hand is decided and done in one place, with no room and no driver.
+	"adopt": {ours: []string{"wellknown", "params", "binding", "kube"}, barred: []string{"google.golang.org/grpc/", "k8s.io/klog/", "flag"}},
+
 	"sidecar": {ours: slices.Concat(facts, hands, []string{"topology"})},
 }
 
@@ -118,7 +121,7 @@ func checkRoom(f *File, complain func(string, ...any)) {
 func checkMain(f *File, complain func(string, ...any)) {
 	for _, p := range f.imports() {
 		target, isOurs := ours(p)
-		allowed := target == "pkg/sidecar" || target == "pkg/explain" || strings.HasPrefix(target, "pkg/controller/")
+		allowed := target == "pkg/sidecar" || target == "pkg/explain" || target == "pkg/adopt" || strings.HasPrefix(target, "pkg/controller/")
 		if isOurs && !allowed && !f.Test {
 			complain("imports %s: a program only wires rooms to the sidecar", target)
 		}
