@@ -11,7 +11,7 @@ import (
 
 func (r *rooms) commands() []sidecar.Command {
 	return []sidecar.Command{{
-		Name: "explain", Object: "CLAIM",
+		Name: "explain", Object: "CLAIM", Kinds: []string{"pvc", "persistentvolumeclaim", "persistentvolumeclaims"},
 		Summary: "Says what the provisioner would do next about a PersistentVolumeClaim and its volume, and why.",
 		Run:     r.explain,
 	}}

@@ -52,14 +52,20 @@ func newProcess(program Program, stdout, stderr io.Writer) *process {
 	return p
 }
 
+// Titles of groups that nobody looks for.
+const (
+	titleMissing = "Not in this build yet: "
+	titleRetired = "Retired, accepted and without effect"
+)
+
 func (p *process) flagGroups() []FlagGroup {
 	all := append([]FlagGroup{}, p.Groups...)
 	all = append(all, p.Options.groups()...)
 	all = append(all, FlagGroup{"Process", p.addProcess}, FlagGroup{"Logging", p.addLogging})
 	for _, m := range p.Missing {
-		all = append(all, FlagGroup{"Not in this build yet: " + m.Feature, m.add})
+		all = append(all, FlagGroup{titleMissing + m.Feature, m.add})
 	}
-	return append(all, FlagGroup{"Retired, accepted and without effect", func(fs *flag.FlagSet) {
+	return append(all, FlagGroup{titleRetired, func(fs *flag.FlagSet) {
 		addRetired(fs, p.Retired)
 		addRetired(fs, klogFlags())
 	}})
@@ -117,7 +123,7 @@ func (p *process) parse(args []string) (done bool, err error) {
 		return false, p.explain(err)
 	}
 	if rest := p.flags.Args(); len(rest) > 0 {
-		return false, usage("argument %q: only flags are taken, and the value of a switch needs an equals sign, as in --leader-election=true", rest[0])
+		return false, usage("argument %q: %sonly flags are taken, and the value of a switch needs an equals sign, as in --leader-election=true", rest[0], p.meantCommand(rest[0]))
 	}
 	return p.begin()
 }
@@ -132,7 +138,7 @@ func (p *process) begin() (done bool, err error) {
 		return false, err
 	}
 	if p.version {
-		_, err := fmt.Fprintf(p.stdout, "%s %s\n", p.name, p.Version)
+		_, err := fmt.Fprintf(p.stdout, "%s %s (%s)\n", p.name, p.Version, builtFrom())
 		return true, err
 	}
 	if err := p.check(); err != nil {
@@ -173,7 +179,7 @@ var (
 func (p *process) explain(err error) error {
 	text := strings.ReplaceAll(err.Error(), "\n", " ")
 	if m := undefined.FindStringSubmatch(text); m != nil {
-		return usage("--%s: there is no such flag; --help lists them all", m[1])
+		return usage("--%s: there is no such flag; %s--help lists them all", m[1], p.meantFlag(m[1]))
 	}
 	if m := needsArg.FindStringSubmatch(text); m != nil {
 		return usage("--%s: needs a value; %s", m[1], p.wants(m[1]))

@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -92,6 +93,10 @@ type Runnable struct {
 // of the context counts as a SIGTERM.
 func Main(ctx context.Context, program Program, args []string, stdout, stderr io.Writer) int {
 	p := newProcess(program, stdout, stderr)
+	if len(args) > 1 && args[1] == completionName {
+		p.name = filepath.Base(args[0])
+		return p.exit(p.completion(args[2:]))
+	}
 	if command := p.asked(args); command != nil {
 		return p.exit(p.answer(ctx, command, args))
 	}

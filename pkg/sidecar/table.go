@@ -16,6 +16,7 @@ func (p *process) help(out io.Writer) error {
 	for _, c := range p.Commands {
 		fmt.Fprintf(&text, "       %s %s [--flag=value ...] %s\n           %s\n", p.name, c.Name, c.Object, c.Summary)
 	}
+	fmt.Fprintf(&text, "       %s %s bash|zsh|fish\n           Prints what the shell needs to complete commands and flags.\n", p.name, completionName)
 	if _, err := io.WriteString(out, text.String()); err != nil {
 		return err
 	}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestKubectlPlugin: the wrapper gives each question to the program that knows, with all its words.
+func TestKubectlPlugin(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no sh here")
+	}
+	script, err := os.ReadFile("../../deploy/kubectl/kubectl-csi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	plugin := filepath.Join(bin, "kubectl-csi")
+	files := map[string]string{plugin: string(script)}
+	for _, name := range []string{"provisioner", "snapshotter"} {
+		files[filepath.Join(bin, name)] = "#!/bin/sh\necho " + name + " \"$@\"\n"
+	}
+	for name, text := range files {
+		if err := os.WriteFile(name, []byte(text), 0o700); err != nil { //nolint:gosec // they are to be run
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args, says string
+		code       int
+	}{
+		{"explain pvc/data", "provisioner explain pvc/data", 0},
+		{"explain -n team-a persistentvolumeclaim/data -o json", "provisioner explain -n team-a persistentvolumeclaim/data -o json", 0},
+		{"explain vs/monday --driver-name=d", "snapshotter explain vs/monday --driver-name=d", 0},
+		{"import old --handle=h --class=c", "snapshotter import old --handle=h --class=c", 0},
+		{"", "usage: kubectl csi explain", 2},
+		{"explain data", "usage: kubectl csi explain", 2},
+		{"explain pod/data", "usage: kubectl csi explain", 2},
+		{"delete pvc/data", "usage: kubectl csi explain", 2},
+	} {
+		cmd := exec.CommandContext(t.Context(), shell, append([]string{plugin}, strings.Fields(c.args)...)...)
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.HasPrefix(string(out), c.says) {
+			t.Errorf("%q: exit %d, %s", c.args, code, out)
+		}
+	}
+}
