@@ -102,6 +102,10 @@ func (x *Index) change(name string, apply func(*node)) {
 	before := x.nodes[name]
 	after := before
 	apply(&after)
+	if x.isNoise(before, after) {
+		x.nodes[name] = after
+		return
+	}
 	for _, set := range x.sets {
 		set.count(before, -1)
 	}

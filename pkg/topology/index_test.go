@@ -165,18 +165,3 @@ func TestLabels(t *testing.T) {
 		t.Error("a node out of nothing")
 	}
 }
-
-func BenchmarkRequirement(b *testing.B) {
-	x := NewIndex()
-	for i := range 5000 {
-		name := fmt.Sprint(i)
-		x.SetNode(name, map[string]string{"zone": fmt.Sprint(i % 20), "other": name})
-		x.SetDriverKeys(name, []string{"zone"})
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := x.Requirement(Question{Node: "17"}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
