@@ -29,64 +29,85 @@ type AuditKey struct {
 	Code        int
 }
 
-type auditEvent struct {
-	Stage string `json:"stage"`
-	Verb  string `json:"verb"`
-	User  struct {
+// AuditLine is one request that is over, as the API server wrote it down. Requests without an object, such as discovery,
+// have an empty resource.
+type AuditLine struct {
+	Verb string `json:"verb"`
+	User struct {
 		Username string `json:"username"`
 	} `json:"user"`
-	Object struct {
+	UserAgent string `json:"userAgent"`
+	Object    struct {
+		Namespace   string `json:"namespace"`
+		Group       string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
+		Name        string `json:"name"`
 	} `json:"objectRef"`
 	Response struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
 }
 
-// AuditCounts counts the requests in an audit log. Requests without an object, such as discovery, have an empty
-// resource. The API server writes a moment after it answered; a last line that is not complete yet is left out.
+// AuditCounts counts the requests in an audit log.
 func AuditCounts(path string) (map[AuditKey]int, error) {
-	file, err := os.Open(path)
+	counts := map[AuditKey]int{}
+	_, err := ReadAudit(path, 0, func(line AuditLine) { counts[line.key()]++ })
 	if err != nil {
-		return nil, fmt.Errorf("opening the audit log: %w", err)
-	}
-	defer file.Close()
-	counts, err := countAudit(file)
-	if err != nil {
-		return nil, fmt.Errorf("reading audit log %s: %w", path, err)
+		return nil, err
 	}
 	return counts, nil
 }
 
-func countAudit(source io.Reader) (map[AuditKey]int, error) {
-	counts := map[AuditKey]int{}
+// ReadAudit passes on every request in an audit log from an offset on, and returns the offset from which to go on later.
+// The API server writes a moment after it answered; a last line that is not complete yet is left for the next time.
+func ReadAudit(path string, from int64, each func(AuditLine)) (int64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return from, fmt.Errorf("opening the audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(from, io.SeekStart); err != nil {
+		return from, fmt.Errorf("seeking in audit log %s: %w", path, err)
+	}
+	size, err := readAudit(file, each)
+	if err != nil {
+		return from, fmt.Errorf("reading audit log %s from byte %d: %w", path, from, err)
+	}
+	return from + size, nil
+}
+
+func readAudit(source io.Reader, each func(AuditLine)) (size int64, err error) {
 	reader := bufio.NewReaderSize(source, 1<<16)
 	for number := 1; ; number++ {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return counts, nil
+			return size, nil
 		}
 		if err != nil {
-			return nil, err
+			return size, err
 		}
+		size += int64(len(line))
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		var event auditEvent
+		event := struct {
+			Stage string `json:"stage"`
+			AuditLine
+		}{}
 		if err := json.Unmarshal(line, &event); err != nil {
-			return nil, fmt.Errorf("parsing line %d: %w", number, err)
+			return size, fmt.Errorf("parsing line %d: %w", number, err)
 		}
 		// A request that panicked is counted too: it was sent.
 		if event.Stage == "ResponseComplete" || event.Stage == "Panic" {
-			counts[event.key()]++
+			each(event.AuditLine)
 		}
 	}
 }
 
-func (e auditEvent) key() AuditKey {
+func (l AuditLine) key() AuditKey {
 	return AuditKey{
-		User: e.User.Username, Verb: e.Verb,
-		Resource: e.Object.Resource, Subresource: e.Object.Subresource, Code: e.Response.Code,
+		User: l.User.Username, Verb: l.Verb,
+		Resource: l.Object.Resource, Subresource: l.Object.Subresource, Code: l.Response.Code,
 	}
 }

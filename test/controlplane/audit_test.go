@@ -3,6 +3,8 @@
 package controlplane
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,9 +19,18 @@ const auditLines = `{"stage":"ResponseComplete","verb":"create","user":{"usernam
 {"stage":"Panic","verb":"get","user":{"username":"admin"},"responseStatus":{"code":500}}
 `
 
-func TestCountAudit(t *testing.T) {
+func writeAudit(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAuditCounts(t *testing.T) {
 	unfinished := `{"stage":"ResponseComplete","verb":"cre`
-	got, err := countAudit(strings.NewReader(auditLines + unfinished))
+	got, err := AuditCounts(writeAudit(t, auditLines+unfinished))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +44,29 @@ func TestCountAudit(t *testing.T) {
 	}
 }
 
-func TestCountAuditNamesTheBrokenLine(t *testing.T) {
-	_, err := countAudit(strings.NewReader(auditLines + "not json\n"))
+// A reader that follows the log must neither lose nor repeat a line that was half written when it looked.
+func TestReadAuditGoesOn(t *testing.T) {
+	first, second := `{"stage":"ResponseComplete","verb":"create","objectRef":{"name":"a"}}`+"\n", `{"stage":"ResponseComplete","verb":"patch","objectRef":{"name":"b"}}`+"\n"
+	path := writeAudit(t, first+second[:20])
+	var got []string
+	each := func(line AuditLine) { got = append(got, line.Verb+" "+line.Object.Name) }
+	at, err := ReadAudit(path, 0, each)
+	if err != nil || at != int64(len(first)) {
+		t.Fatalf("read up to %d, %v; want %d", at, err, len(first))
+	}
+	if err := os.WriteFile(path, []byte(first+second), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if at, err = ReadAudit(path, at, each); err != nil || at != int64(len(first+second)) {
+		t.Errorf("read up to %d, %v; want %d", at, err, len(first+second))
+	}
+	if diff := cmp.Diff([]string{"create a", "patch b"}, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadAuditNamesTheBrokenLine(t *testing.T) {
+	_, err := AuditCounts(writeAudit(t, auditLines+"not json\n"))
 	if err == nil || !strings.Contains(err.Error(), "line 7") {
 		t.Errorf("got error %v, want one that names line 7", err)
 	}

@@ -3,11 +3,6 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/csi-tandem/csi-tandem/examples/driver/control"
+	"github.com/csi-tandem/csi-tandem/test/controlplane"
 	"github.com/csi-tandem/csi-tandem/test/stage"
 )
 
@@ -24,21 +20,11 @@ import (
 // resource, answers 409 apart. Events are counted by the object that they are about.
 func (w *world) audited(names ...string) map[string]int {
 	w.Helper()
-	file, err := os.Open(w.stage.Cluster.AuditLog())
-	w.mustNot(err)
-	defer file.Close()
 	counts := map[string]int{}
-	for reader := bufio.NewReaderSize(file, 1<<16); ; {
-		line, err := reader.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return counts
-		}
-		w.mustNot(err)
-		var a auditLine
-		w.mustNot(json.Unmarshal(line, &a))
-		if a.Object == nil || a.User.Username != "system:serviceaccount:"+stage.Namespace+":csi-snapshotter" || a.Response.Code == 409 ||
+	_, err := controlplane.ReadAudit(w.stage.Cluster.AuditLog(), 0, func(a controlplane.AuditLine) {
+		if a.Object.Resource == "" || a.User.Username != "system:serviceaccount:"+stage.Namespace+":csi-snapshotter" || a.Response.Code == 409 ||
 			a.Object.Namespace != "" && a.Object.Namespace != w.ns && a.Object.Resource != "events" {
-			continue
+			return
 		}
 		about, _, _ := strings.Cut(a.Object.Name, ".")
 		if a.Object.Resource == "events" && slices.Contains(names, about) || slices.Contains(names, a.Object.Name) {
@@ -48,7 +34,9 @@ func (w *world) audited(names ...string) map[string]int {
 			}
 			counts[what]++
 		}
-	}
+	})
+	w.mustNot(err)
+	return counts
 }
 
 // cost splits counts into writes, reads and events.

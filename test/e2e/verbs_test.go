@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/csi-tandem/csi-tandem/test/controlplane"
 	"github.com/csi-tandem/csi-tandem/test/stage"
 )
 
@@ -151,51 +151,17 @@ type seen struct {
 	lines map[string]bool
 }
 
-type auditLine struct {
-	Stage string `json:"stage"`
-	Verb  string `json:"verb"`
-	User  struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	Object *struct {
-		Namespace   string `json:"namespace"`
-		Group       string `json:"apiGroup"`
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-	Response struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-}
-
 func readAudit(path, user string) (seen, error) {
 	s := seen{used: map[verb]bool{}, refused: map[string]bool{}, lines: map[string]bool{}}
-	file, err := os.Open(path)
-	if err != nil {
-		return s, fmt.Errorf("opening the audit log: %w", err)
-	}
-	defer file.Close()
-	reader := bufio.NewReaderSize(file, 1<<16)
-	for {
-		line, err := reader.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return s, nil
-		}
-		if err != nil {
-			return s, fmt.Errorf("reading the audit log: %w", err)
-		}
-		var a auditLine
-		if err := json.Unmarshal(line, &a); err != nil {
-			return s, fmt.Errorf("reading the audit log: %w", err)
-		}
-		if a.User.Username == user && a.Object != nil {
+	_, err := controlplane.ReadAudit(path, 0, func(a controlplane.AuditLine) {
+		if a.User.Username == user && a.Object.Resource != "" {
 			s.take(a)
 		}
-	}
+	})
+	return s, err
 }
 
-func (s seen) take(a auditLine) {
+func (s seen) take(a controlplane.AuditLine) {
 	group, resource, namespace := a.Object.Group, a.Object.Resource, a.Object.Namespace
 	if group == "" {
 		group = "core"

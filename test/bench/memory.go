@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/csi-tandem/csi-tandem/test/controlplane"
+)
+
+// calm is how long a process has to come to rest after its start until its memory is looked at.
+const calm = 15 * time.Second
+
+// memoryRun is one run of the mode memory.
+type memoryRun struct {
+	*bench
+	table table
+	// before are the resident sets of the step before, by program.
+	before map[string]int64
+}
+
+// runMemory starts the pair on an empty cluster and then again each time there is more in it.
+func runMemory(ctx context.Context, b *bench) error {
+	r := &memoryRun{bench: b, table: table{head: []string{"in the cluster"}}}
+	if err := r.weigh(ctx, "nothing", 0); err != nil {
+		return err
+	}
+	// The controllers would work on every object while it is being made up.
+	if err := b.stage.Cluster.StopPart(controlplane.ControllerManager); err != nil {
+		return err
+	}
+	volumes, foreign := names("held", b.o.volumes), names("foreign", b.o.foreign)
+	for _, step := range []struct {
+		what  string
+		count int
+		fill  func() error
+	}{
+		{"nodes", b.o.nodes, func() error { return b.fillNodes(ctx) }},
+		{"bound volumes", b.o.volumes, func() error {
+			return b.fill(ctx, "bound volumes", volumes, func(ctx context.Context, name string) error {
+				return b.boundVolume(ctx, name, driverName, className)
+			})
+		}},
+		{"bound volumes of another driver", b.o.foreign, func() error {
+			return b.fill(ctx, "bound volumes of another driver", foreign, func(ctx context.Context, name string) error {
+				return b.boundVolume(ctx, name, bareDriver, bareClass)
+			})
+		}},
+		{"snapshots", b.o.snapshots, func() error {
+			return b.fill(ctx, "snapshots", volumes[:b.o.snapshots], b.readySnapshot)
+		}},
+	} {
+		if step.count == 0 {
+			continue
+		}
+		if err := step.fill(); err != nil {
+			return err
+		}
+		if err := r.weigh(ctx, fmt.Sprintf("and %d %s", step.count, step.what), step.count); err != nil {
+			return err
+		}
+	}
+	served, err := r.firstClaim(ctx)
+	if err != nil {
+		return err
+	}
+	r.say("from the start to the first claim served: %s", seconds(served.Seconds()))
+	fmt.Printf("\n%s, %s: memory at rest, and the most since the start\n\n", b.o.label, machine())
+	r.table.text(os.Stdout)
+	fmt.Printf("\nfrom the start of the provisioner to the volume of a claim that waits: %s\n", seconds(served.Seconds()))
+	return b.o.document("memory", &r.table)
+}
+
+// weigh starts the programs, waits until they are calm, and ends them.
+func (r *memoryRun) weigh(ctx context.Context, what string, count int) error {
+	r.say("weighing with %s", what)
+	if err := r.hirePair(ctx); err != nil {
+		return err
+	}
+	if !rest(ctx, calm) {
+		return context.Cause(ctx)
+	}
+	if err := r.watchOver(); err != nil {
+		return err
+	}
+	if len(r.table.head) == 1 {
+		for _, m := range r.crew {
+			r.table.head = append(r.table.head, m.name, "most", "for each")
+		}
+		r.table.head = append(r.table.head, "together")
+	}
+	cells, sum, now := []string{what}, int64(0), map[string]int64{}
+	for _, m := range r.crew {
+		u := usageOf(m.process.ID())
+		now[m.name] = u.resident
+		sum += u.resident
+		grown := ""
+		if count > 0 {
+			grown = fmt.Sprintf("%.2fKi", float64(u.resident-r.before[m.name])/1024/float64(count))
+		}
+		cells = append(cells, fmt.Sprintf("%.0fMi", mebibytes(u.resident)), fmt.Sprintf("%.0fMi", mebibytes(u.peak)), grown)
+	}
+	r.table.add(append(cells, fmt.Sprintf("%.0fMi", mebibytes(sum)))...)
+	r.before = now
+	for len(r.crew) > 0 {
+		r.dismiss(r.crew[0])
+	}
+	return nil
+}
+
+// firstClaim makes a claim that the controllers have seen, and measures from the start of the programs to its volume.
+func (r *memoryRun) firstClaim(ctx context.Context) (time.Duration, error) {
+	if err := r.stage.Cluster.StartPart(ctx, controlplane.ControllerManager); err != nil {
+		return 0, err
+	}
+	const name = "first"
+	claims := r.stage.Kube.CoreV1().PersistentVolumeClaims(namespace)
+	if _, err := claims.Create(ctx, claimOf(name, className), metav1.CreateOptions{}); err != nil {
+		return 0, err
+	}
+	r.say("waiting until the controllers ask for a volume")
+	err := r.until(ctx, time.Second, func() (bool, error) {
+		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
+		return err == nil && claim.Annotations["volume.kubernetes.io/storage-provisioner"] != "", err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("waiting until the controllers ask for a volume: %w", err)
+	}
+	began := time.Now()
+	if err := r.hirePair(ctx); err != nil {
+		return 0, err
+	}
+	if err := r.await(ctx, []string{name}, written); err != nil {
+		return 0, err
+	}
+	end, _ := r.eyes.at(written, name)
+	return end.Sub(began), nil
+}
