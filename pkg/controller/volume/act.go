@@ -121,9 +121,13 @@ func (c *Controller) release(ctx context.Context, volume *corev1.PersistentVolum
 	if patched.DeletionTimestamp != nil {
 		return nil // it goes by itself when the finalizers of others are off
 	}
+	if c.memory.isSent(patched) {
+		return nil // what is seen here is from before the deletion, which the watch has not told of yet
+	}
 	if err := kube.Delete(ctx, c.Client, patched); err != nil && !kube.IsGone(err) {
 		return fmt.Errorf("deleting PersistentVolume %s: %w", patched.Name, err)
 	}
+	c.markSent(patched)
 	return nil
 }
 

@@ -17,6 +17,8 @@ type memory struct {
 	deleted map[string]types.UID
 	// missing is since when the secret for the deletion of a volume is known not to exist.
 	missing map[types.UID]time.Time
+	// sent is the version in which the API server has taken our deletion of a PersistentVolume.
+	sent map[types.UID]string
 }
 
 func newMemory() *memory {
@@ -56,6 +58,7 @@ func (m *memory) forget(name string, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.missing, uid)
+	delete(m.sent, uid)
 	if m.deleted[name] == uid {
 		delete(m.deleted, name)
 	}

@@ -48,7 +48,7 @@ func world(t *testing.T, v *corev1.PersistentVolume) *kit.Harness {
 
 func start(h *kit.Harness) { startAs(h, kit.DriverName) }
 
-func startAs(h *kit.Harness, driver string) {
+func startAs(h *kit.Harness, driver string) *volume.Controller {
 	c := volume.New(volume.Deps{
 		Client: h.API, Driver: h.Driver, DriverName: driver, Capabilities: h.Driver.Capabilities,
 		Recorder: h.Recorder, Clock: h.Clock,
@@ -56,6 +56,7 @@ func startAs(h *kit.Harness, driver string) {
 		RetryStart: h.RetryStart, RetryMax: h.RetryMax,
 	})
 	h.Add(kit.Room{Name: "volume", Reconcile: c.Reconcile, Keys: kit.Feeds(kit.On(c.KeysOfVolume), kit.On(c.KeysOfAttachment))})
+	return c
 }
 
 const (
