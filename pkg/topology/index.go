@@ -18,6 +18,7 @@ type Index struct {
 	sets  map[string]*keySet
 	// immediate is the answer for claims without a node; nil when a change made it stale.
 	immediate *places
+	watchers  []func(segment Segment, exists bool)
 }
 
 // node is what is known under one node name, from two kinds of objects that come and go on their own.
@@ -124,6 +125,7 @@ func (x *Index) change(name string, apply func(*node)) {
 		x.nodes[name] = after
 	}
 	x.immediate = nil
+	x.tell(before, after)
 }
 
 func (x *Index) release(n node) {

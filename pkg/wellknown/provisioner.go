@@ -80,6 +80,13 @@ const (
 	ParamNamespaceAnnotation = "csi-tandem.io/namespace-annotation/"
 )
 
+// Labels of CSIStorageCapacity objects, and the beginning of their names.
+const (
+	LabelCapacityDriver    = "csi.storage.k8s.io/drivername"
+	LabelCapacityManagedBy = "csi.storage.k8s.io/managed-by"
+	CapacityNamePrefix     = "csisc-"
+)
+
 // Event reasons of the provisioner.
 const (
 	ReasonProvisioning          = "Provisioning"
