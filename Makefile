@@ -78,9 +78,27 @@ sanity: ## Run csi-sanity against the example driver (ENDPOINT=unix:///… for a
 e2e: ## Run both binaries beside a real driver on a real control plane
 	@$(RUN) e2e
 
+.PHONY: crash
+crash: ## End both binaries around every effect of every kind of life, in every way (CSI_TANDEM_SEED repeats an order)
+	@$(RUN) crash
+
+.PHONY: faults
+faults: ## Let 1,000 objects live under random faults and kills (CSI_TANDEM_SEED, CSI_TANDEM_OBJECTS, CSI_TANDEM_KEEP)
+	@$(RUN) faults
+
+.PHONY: soak
+soak: ## Churn under faults for 20 minutes, memory and goroutines stay flat (CSI_TANDEM_SOAK=2h for longer)
+	@$(RUN) soak
+
 .PHONY: cases
 cases: ## Show each acceptance case, where it is tested and how that ended (ARGS="-list -run T35,S", CSI_TANDEM_E2E=1 for all)
 	@$(GO) build -o bin/cases ./test/cases && bin/cases $(ARGS)
+
+##@ Measure
+
+.PHONY: bench
+bench: ## Measure rates, requests, memory, beside the incumbents' figures (ARGS="-mode capacity", ARGS=-help for all)
+	@$(GO) build -o bin/bench ./test/bench && bin/bench $(ARGS)
 
 ##@ Check
 

@@ -19,7 +19,7 @@ const (
 
 func levelOf(dir string) string {
 	for _, l := range []struct{ tree, level string }{
-		{"test/e2e", levelEndToEnd}, {"test/controlplane", levelEndToEnd},
+		{"test/e2e", levelEndToEnd}, {"test/bench", levelEndToEnd}, {"test/controlplane", levelEndToEnd}, {"test/faults", levelEndToEnd},
 		{"pkg/controller", levelRoom}, {"pkg/sidecar", levelRoom}, {"cmd", levelRoom},
 		{"pkg", levelTable},
 	} {

@@ -14,7 +14,7 @@ import (
 )
 
 // endToEnd are the trees that need a control plane; everything else is a unit test.
-var endToEnd = []string{"./test/controlplane", "./test/e2e"}
+var endToEnd = []string{"./test/bench", "./test/controlplane", "./test/e2e"}
 
 func arch(ctx context.Context, out io.Writer) result {
 	return goTest(ctx, out, nil, "./test/arch/...")
@@ -121,6 +121,9 @@ func goTest(ctx context.Context, out io.Writer, env []string, args ...string) re
 	return t.sum
 }
 
+// figureMark begins lines that are for whoever watches, whether the test passes or not.
+const figureMark = "» "
+
 // event is one line of `go test -json`.
 type event struct {
 	Action, Package, Test, Output, ImportPath string
@@ -163,6 +166,10 @@ func (t *tally) take(e event) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "output":
+		if figures, ok := strings.CutPrefix(e.Output, figureMark); ok {
+			fmt.Fprint(t.out, "    ", figures)
+			return
+		}
 		t.kept[key] = append(t.kept[key], e.Output)
 	case "build-output":
 		fmt.Fprint(t.out, e.Output)

@@ -73,6 +73,7 @@ func TestTally(t *testing.T) {
 		{name: "a failed test is counted once and shown in full", in: []string{pass, says, fail, bad}, passed: 1, failed: 1, shown: "c.go:1: why"},
 		{name: "the words of a test that passed are not shown", in: []string{says, `{"Action":"pass","Package":"p","Test":"TestC"}`, good}, passed: 1, hidden: "why"},
 		{name: "a package that dies under a test has failed", in: []string{pass, panic, bad}, passed: 1, failed: 1, shown: "panic: at the disco"},
+		{name: "figures are shown also of a test that passed", in: []string{`{"Action":"output","Package":"p","Test":"TestA","Output":"» 3 kills\n"}`, pass, good}, passed: 1, shown: "    3 kills"},
 		{name: "compile errors are shown", in: []string{`{"Action":"build-output","ImportPath":"p","Output":"x.go:1: undefined\n"}`, bad}, failed: 1, shown: "undefined"},
 		{name: "a line that is no event is shown as it is", in: []string{"go: something odd", pass}, passed: 1, shown: "go: something odd"},
 	}
@@ -94,6 +95,13 @@ func TestTally(t *testing.T) {
 				t.Errorf("shown %q, which has %q in it", out.String(), tt.hidden)
 			}
 		})
+	}
+}
+
+func TestUnlessSet(t *testing.T) {
+	set := func(name string) (string, bool) { return "", name == "A" }
+	if got := unlessSet(set, []string{"A=1", "B=2=3"}); !slices.Equal(got, []string{"B=2=3"}) {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -46,6 +46,10 @@ func steps() []step {
 		{"sanity", "csi-sanity against the example driver, or against ENDPOINT", checkAll(goCommand("run", "-C", "test/sanity", "."))},
 		{"image", "what make image writes, with small programs instead of ours", checkAll(goCommand("test", "-C", "deploy/image", "./..."))},
 		{"e2e", "both binaries beside a real driver on a real control plane", e2e},
+		{"faults-short", "crashes, random faults and hidden secrets, each in its short form", underFaults("Test", "30m")},
+		{"crash", "both sidecars ended around every effect of every kind of life, in every way", underFaults("TestCrashAtEveryStep", "60m", "CSI_TANDEM_FULL=1")},
+		{"faults", "1,000 objects under random faults, or CSI_TANDEM_OBJECTS; CSI_TANDEM_SEED plays a run again", underFaults("TestRandomFaults", "120m", "CSI_TANDEM_FULL=1")},
+		{"soak", "churn and faults for 20 minutes, or CSI_TANDEM_SOAK; memory and goroutines stay flat", underFaults("TestSoak", "24h", "CSI_TANDEM_SOAK=20m")},
 		{"demo", "the story that the examples tell, played", nil},
 	}
 }

@@ -24,6 +24,8 @@ type Process struct {
 	// Path and Args are what is run.
 	Path string
 	Args []string
+	// Env are variables besides the usual ones.
+	Env []string
 	// Log is the file that takes all that it writes, over all its starts.
 	Log string
 
@@ -58,7 +60,7 @@ func (p *Process) Start() error {
 	defer log.Close()
 	cmd := exec.Command(p.Path, p.Args...)
 	cmd.Dir = filepath.Dir(p.Log)
-	cmd.Env = plainEnvironment(os.Environ())
+	cmd.Env = append(plainEnvironment(os.Environ()), p.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	leash(cmd)
 	r := &run{cmd: cmd, done: make(chan struct{})}
@@ -104,12 +106,28 @@ func (p *Process) Restart() error {
 	return p.Start()
 }
 
+// BeginTermination asks the program to end and is back at once. What is returned waits for the end as Terminate does, and has
+// to be called before anything else is done to the process.
+func (p *Process) BeginTermination() (wait func() *os.ProcessState) {
+	p.turn.Lock()
+	r := p.ask(syscall.SIGTERM)
+	return func() *os.ProcessState {
+		defer p.turn.Unlock()
+		return r.await()
+	}
+}
+
 func (p *Process) end(signal syscall.Signal) *os.ProcessState {
 	p.turn.Lock()
 	defer p.turn.Unlock()
+	return p.ask(signal).await()
+}
+
+// ask sends a signal to the life that goes on, if one does.
+func (p *Process) ask(signal syscall.Signal) *run {
 	p.mu.Lock()
-	r := p.run
-	if r != nil {
+	defer p.mu.Unlock()
+	if r := p.run; r != nil {
 		select {
 		case <-r.done:
 		default:
@@ -118,7 +136,10 @@ func (p *Process) end(signal syscall.Signal) *os.ProcessState {
 			_ = syscall.Kill(-r.cmd.Process.Pid, signal)
 		}
 	}
-	p.mu.Unlock()
+	return p.run
+}
+
+func (r *run) await() *os.ProcessState {
 	if r == nil {
 		return nil
 	}

@@ -51,6 +51,25 @@ func TestKillEndsTheWholeGroup(t *testing.T) {
 	}
 }
 
+func TestBeginTerminationDoesNotWait(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	p := shell(t, "trap 'while ! test -e "+gate+"; do sleep 0.02; done; exit 7' TERM; echo up; while :; do sleep 0.05; done")
+	until(t, "it is up", func() bool { return p.LogTail(1) == "up" })
+	wait := p.BeginTermination()
+	if !p.IsRunning() {
+		t.Error("it was waited for")
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if state := wait(); state.ExitCode() != 7 {
+		t.Errorf("ended with %v", state)
+	}
+	if deaths := p.Deaths(); len(deaths) > 0 {
+		t.Errorf("an end that was asked for counts as %q", deaths)
+	}
+}
+
 func TestTerminateLetsAProgramEnd(t *testing.T) {
 	p := shell(t, "trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done")
 	until(t, "it is up", func() bool { return p.LogTail(1) == "up" })
