@@ -78,6 +78,7 @@ var (
 
 	// ours are new here.
 	ours = map[string]string{
+		"status-pages":                           "true",
 		"create-parameter-annotations":           "",
 		"create-parameter-labels":                "",
 		"create-parameter-namespace-annotations": "",

@@ -25,6 +25,6 @@ func program() sidecar.Program {
 		Name: "provisioner", Version: version, Component: "%s", Manifest: "deploy/provisioner/rbac.yaml",
 		Options: options(), Gates: gates(), Missing: missing(), Retired: retired(), Rights: rights(),
 		Groups: []sidecar.FlagGroup{{Title: "Volumes", Add: r.claim.AddFlags}, {Title: "Sources", Add: r.source.AddFlags}},
-		Lease:  sidecar.SanitizedLease, IsMigrated: claim.IsMigrated, Validate: r.validate, Setup: r.setup, Commands: r.commands(),
+		Lease:  sidecar.SanitizedLease, IsMigrated: claim.IsMigrated, Validate: r.validate, Setup: r.setup, Commands: r.commands(), Say: say,
 	}
 }

@@ -20,6 +20,9 @@ const (
 	canAttach   = csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME
 )
 
+// kindClaim is what most rooms here work on.
+const kindClaim = "PersistentVolumeClaim"
+
 // rooms are the options of those who live here.
 type rooms struct {
 	claim  *claim.Options
@@ -67,7 +70,7 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 	room := claim.New(claimOptions, deps)
 	room.Watch(watched)
 	sources.IsInUse = room.IsInUse // each knows the other, and one has to be made first
-	runnables := []sidecar.Runnable{{Name: claim.QueueName, Needs: needs, Run: room.Run}, setupVolumes(env)}
+	runnables := []sidecar.Runnable{{Name: claim.QueueName, Needs: needs, Run: room.Run, Kind: kindClaim, Status: room.Status}, setupVolumes(env)}
 	return append(runnables, protecting...), nil
 }
 
@@ -83,13 +86,13 @@ func setupVolumes(env *sidecar.Env) sidecar.Runnable {
 	if !env.Capabilities.Has(canAttach) {
 		room := volume.New(deps)
 		room.Watch(volumes, nil)
-		return sidecar.Runnable{Name: volume.QueueName, Needs: needs, Run: room.Run}
+		return sidecar.Runnable{Name: volume.QueueName, Needs: needs, Run: room.Run, Kind: "PersistentVolume", Status: room.Status}
 	}
 	attachments := env.VolumeAttachments()
 	deps.Attachments = attachments.Store
 	room := volume.New(deps)
 	room.Watch(volumes, attachments)
-	return sidecar.Runnable{Name: volume.QueueName, Needs: append(needs, attachments), Run: room.Run}
+	return sidecar.Runnable{Name: volume.QueueName, Needs: append(needs, attachments), Run: room.Run, Kind: "PersistentVolume", Status: room.Status}
 }
 
 // setupSources builds what lifts protection from sources. Snapshots are watched where the driver can
@@ -103,14 +106,14 @@ func (r *rooms) setupSources(env *sidecar.Env) (*source.Controller, []sidecar.Ru
 	if !env.Capabilities.Has(canSnapshot) {
 		room := source.New(*r.source, deps)
 		room.Watch(claims, nil)
-		return room, []sidecar.Runnable{{Name: source.CloneQueueName, Needs: sidecar.Caches(claims), Run: room.RunClaims}}
+		return room, []sidecar.Runnable{{Name: source.CloneQueueName, Needs: sidecar.Caches(claims), Run: room.RunClaims, Kind: kindClaim, Status: room.ClaimStatus}}
 	}
 	snapshots := env.Snapshots()
 	deps.Snapshots = snapshots.Store
 	room := source.New(*r.source, deps)
 	room.Watch(claims, snapshots)
 	return room, []sidecar.Runnable{
-		{Name: source.CloneQueueName, Needs: sidecar.Caches(claims), Run: room.RunClaims},
-		{Name: source.SnapshotQueueName, Needs: sidecar.Caches(claims, snapshots), Optional: true, Run: room.RunSnapshots},
+		{Name: source.CloneQueueName, Needs: sidecar.Caches(claims), Run: room.RunClaims, Kind: kindClaim, Status: room.ClaimStatus},
+		{Name: source.SnapshotQueueName, Needs: sidecar.Caches(claims, snapshots), Optional: true, Run: room.RunSnapshots, Kind: "VolumeSnapshot", Status: room.SnapshotStatus},
 	}
 }

@@ -17,6 +17,9 @@ func (r *rooms) commands() []sidecar.Command {
 	}, importing()}
 }
 
+// say puts a step into words for the page of the process.
+func say(step any) string { return explain.Say(step).Does }
+
 func (r *rooms) explain(ctx context.Context, q sidecar.Question) error {
 	leases := []string{binderHome}
 	if q.LeaseNamespace != "" && q.LeaseNamespace != binderHome {

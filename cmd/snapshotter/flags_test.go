@@ -65,6 +65,7 @@ var (
 
 	// ours are new here.
 	ours = map[string]string{
+		"status-pages":   "true",
 		"bind-snapshots": "auto",
 		"enable-pprof":   "false",
 		"master":         "",

@@ -59,13 +59,13 @@ func (r *rooms) setupContents(ctx context.Context, env *sidecar.Env) sidecar.Run
 	if !env.AllowsOrAwaits(ctx, seeSnapshots()) {
 		room := content.New(*r.content, deps)
 		room.Watch(contents, classes, nil)
-		return sidecar.Runnable{Name: content.QueueName, Needs: needs, Run: room.Run}
+		return sidecar.Runnable{Name: content.QueueName, Needs: needs, Run: room.Run, Kind: "VolumeSnapshotContent", Status: room.Status}
 	}
 	snapshots := env.Snapshots()
 	deps.Snapshots = snapshots.Store
 	room := content.New(*r.content, deps)
 	room.Watch(contents, classes, snapshots)
-	return sidecar.Runnable{Name: content.QueueName, Needs: append(needs, snapshots), Run: room.Run}
+	return sidecar.Runnable{Name: content.QueueName, Needs: append(needs, snapshots), Run: room.Run, Kind: "VolumeSnapshotContent", Status: room.Status}
 }
 
 // setupBinding builds the half that binds, and what decides whether it takes part. Unless somebody has
@@ -96,6 +96,7 @@ func (r *rooms) setupBinding(env *sidecar.Env) []sidecar.Runnable {
 		{Name: "stance", Lease: lease, Needs: sidecar.Caches(), Run: stance.Run},
 		{
 			Name: volumesnapshot.QueueName, Lease: lease, Optional: r.binding.Bind == volumesnapshot.Auto, Run: room.Run,
+			Kind: "VolumeSnapshot", Status: room.Status,
 			Needs: sidecar.Caches(watches.Snapshots, watches.Contents, watches.Classes, watches.Claims),
 		},
 	}

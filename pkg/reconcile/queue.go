@@ -41,6 +41,7 @@ type Queue struct {
 	handle  Func
 	backoff workqueue.TypedRateLimiter[Key]
 	queue   workqueue.TypedDelayingInterface[Key]
+	ledger  *ledger
 
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -62,7 +63,7 @@ func NewQueue(handle Func, options Options) *Queue {
 		options.Grace = DefaultGrace
 	}
 	return &Queue{
-		options: options, handle: handle, lanes: map[string]*lane{},
+		options: options, handle: handle, lanes: map[string]*lane{}, ledger: newLedger(options.Clock),
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](options.RetryStart, options.RetryMax),
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{
 			Name: options.Name, Clock: options.Clock,
@@ -71,7 +72,10 @@ func NewQueue(handle Func, options Options) *Queue {
 }
 
 // Add asks for a look at the key now. A key that waits for its next try is looked at now as well.
-func (q *Queue) Add(key Key) { q.queue.Add(key) }
+func (q *Queue) Add(key Key) {
+	q.ledger.asked(key)
+	q.queue.Add(key)
+}
 
 // AddAfter asks for a look at the key later.
 func (q *Queue) AddAfter(key Key, after time.Duration) { q.queue.AddAfter(key, after) }
@@ -177,10 +181,12 @@ func (q *Queue) next(name string) (Key, bool) {
 
 func (q *Queue) handleOne(ctx context.Context, key Key) {
 	logger := klog.FromContext(ctx).WithValues("queue", q.options.Name, "key", key.String())
-	result, err := q.handle(klog.NewContext(ctx, logger), key)
+	q.ledger.begin(key)
+	result, err := q.handle(q.withChoice(klog.NewContext(ctx, logger), key), key)
 	switch {
 	case err == nil:
 		q.backoff.Forget(key)
+		q.ledger.done(key, result)
 		if result.After > 0 {
 			q.queue.AddAfter(key, result.After)
 		}
@@ -188,6 +194,7 @@ func (q *Queue) handleOne(ctx context.Context, key Key) {
 		// The process is ending; the next one starts from what is stored.
 	case fault.IsTerminal(err):
 		q.backoff.Forget(key)
+		q.ledger.failed(key, err, time.Time{})
 		logger.Error(err, "not tried again before something changes")
 	default:
 		q.retry(logger, key, err)
@@ -200,10 +207,13 @@ func (q *Queue) retry(logger klog.Logger, key Key, err error) {
 		after = asked
 	}
 	q.queue.AddAfter(key, after)
+	next := q.options.Clock.Now().Add(after)
 	if apierrors.IsConflict(err) {
 		// Somebody else wrote first; that is how optimistic locks work.
+		q.ledger.repeat(key, next)
 		logger.V(4).Info("object changed meanwhile, trying again", "after", after, "err", err)
 		return
 	}
+	q.ledger.failed(key, err, next)
 	logger.Error(err, "will be tried again", "after", after)
 }

@@ -39,6 +39,8 @@ func (k Key) String() string {
 type Result struct {
 	// After asks for another look after this time, without counting as a failure.
 	After time.Duration
+	// Why is what the key waits for, for whoever looks at the queue. With it a key without After waits for a change.
+	Why string
 }
 
 // Func handles one key. Its error is logged once by the queue and tried again with growing delays;

@@ -58,6 +58,11 @@ func (l *life) routes() http.Handler {
 	if l.Options.Election.Enabled && l.Options.HTTP.Endpoint != "" {
 		mux.HandleFunc("/healthz/leader-election", l.health.serveLeases)
 	}
+	if l.Options.HTTP.Pages {
+		mux.HandleFunc("GET /{$}", l.servePage)
+		mux.HandleFunc("GET "+statuszPath, l.serveStatusz)
+		mux.HandleFunc("GET "+flagzPath, l.serveFlagz)
+	}
 	if l.Options.HTTP.Pprof {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,9 @@ type life struct {
 	client, leaseClient    kube.Client
 	clock                  clock.WithTicker
 	holder, leaseNamespace string
+
+	started time.Time
+	shown   atomic.Pointer[shown]
 
 	health   *health
 	access   *access
@@ -92,10 +96,11 @@ func (p *process) born() (*life, error) {
 
 func (p *process) begun(client, leaseClient kube.Client, host string) *life {
 	l := &life{
-		process: p, client: client, leaseClient: leaseClient, clock: clock.RealClock{}, holder: holderIdentity(host),
+		process: p, leaseClient: leaseClient, clock: clock.RealClock{}, holder: holderIdentity(host),
 		leaseNamespace: leaseNamespace(p.Options.Election.Namespace, serviceAccountNamespace),
 		health:         newHealth(), meters: newMeters(p.IsMigrated),
 	}
+	l.client, l.started = newCounted(client, l.meters.process), l.clock.Now()
 	l.access = newAccess(client, l.clock, l.health, p.Manifest)
 	l.access.require(p.Rights...)
 	return l

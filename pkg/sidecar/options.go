@@ -50,6 +50,8 @@ type HTTPOptions struct {
 	MetricsAddress string
 	MetricsPath    string
 	Pprof          bool
+	// Pages are those for people.
+	Pages bool
 }
 
 // Address is where to listen, or empty.
@@ -69,7 +71,7 @@ func NewOptions() *Options {
 		KubeAPIQPS: -1, KubeAPIBurst: 10, ResyncPeriod: 15 * time.Minute,
 		WorkerThreads: 10, RetryIntervalStart: time.Second, RetryIntervalMax: 5 * time.Minute,
 		Election: Election{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 5 * time.Second},
-		HTTP:     HTTPOptions{MetricsPath: "/metrics"},
+		HTTP:     HTTPOptions{MetricsPath: "/metrics", Pages: true},
 	}
 }
 
@@ -116,6 +118,7 @@ func (h *HTTPOptions) add(fs *flag.FlagSet) {
 	fs.StringVar(&h.Endpoint, "http-endpoint", h.Endpoint, "`host:port` to serve metrics and health on; empty serves nothing")
 	fs.StringVar(&h.MetricsAddress, "metrics-address", h.MetricsAddress, "deprecated: `host:port` as with --http-endpoint, without the path of the leader election's health")
 	fs.StringVar(&h.MetricsPath, "metrics-path", h.MetricsPath, "`path` of the metrics")
+	fs.BoolVar(&h.Pages, "status-pages", h.Pages, "serve a page for people at /, and /statusz and /flagz; they show names of objects and errors, as the logs do")
 	fs.BoolVar(&h.Pprof, "enable-pprof", h.Pprof, "serve profiles of the process under /debug/pprof/")
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 )
 
 // Program is everything that one of the programs is, apart from how any process lives.
@@ -66,6 +67,9 @@ type Program struct {
 	// later made an end of what ran.
 	Setup func(ctx context.Context, env *Env) ([]Runnable, error)
 
+	// Say puts a step of one of the rooms' machines into words; nil leaves it at its name.
+	Say func(step any) string
+
 	// Commands are what the program does instead when its first argument names one.
 	Commands []Command
 }
@@ -85,6 +89,10 @@ type Runnable struct {
 	Needs []kube.Runner
 	// Optional work begins whenever its caches are there, and holds up nobody until then.
 	Optional bool
+	// Kind is the kind of the objects that it works on, and Status tells which of them it has not finished with;
+	// nil where there are none.
+	Kind   string
+	Status func() reconcile.Status
 	// Run works until the context ends, and finishes what it has in hand.
 	Run func(ctx context.Context) error
 }

@@ -28,12 +28,14 @@ const lookAtCaches = 50 * time.Millisecond
 // term builds the rooms and their caches, warms the caches, and lets the rooms work while their leases
 // are held. It ends with the context, with the first error, or with the first lease that is lost.
 func (l *life) term(ctx context.Context, k *link) error {
-	l.meters.rooms.Store(prometheus.NewRegistry())
+	registry := prometheus.NewRegistry()
+	l.meters.rooms.Store(registry)
 	env := l.buildEnv(k)
 	runnables, err := l.Setup(ctx, env)
 	if err != nil {
 		return fmt.Errorf("setting up: %w", err)
 	}
+	l.show(env, runnables, registry)
 	// The caches outlive the rooms, which read from them to the last.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watches sync.WaitGroup

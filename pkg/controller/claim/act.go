@@ -24,7 +24,7 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 		return c.ignore(ctx, key, s)
 	case provision.Wait:
 		klog.FromContext(ctx).V(2).Info("waiting", "why", s.Why, "after", s.After)
-		return reconcile.Result{After: s.After}, nil
+		return reconcile.Result{After: s.After, Why: s.Why}, nil
 	case provision.AlreadyProvisioned:
 		return c.recognize(ctx, in, s)
 	case provision.LeaveToPopulator:

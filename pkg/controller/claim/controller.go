@@ -110,13 +110,16 @@ func (c *Controller) IsInUse(source provision.Source) bool { return c.memory.use
 // maxSteps bounds one look at a claim; the longest road there is has fewer.
 const maxSteps = 8
 
+// Status tells what the room has to do.
+func (c *Controller) Status() reconcile.Status { return c.queue.Status() }
+
 // Reconcile takes one claim as far as it goes without waiting, with one call of CreateVolume at most.
 // What a step reads or protects becomes input of the next decision.
 func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	in := c.gather(key)
 	for range maxSteps {
 		step := provision.NextClaimStep(in)
-		klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
+		reconcile.Chose(ctx, step)
 		if c.read(ctx, &in, step) {
 			continue
 		}

@@ -13,7 +13,6 @@ package content
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
@@ -109,6 +107,9 @@ const maxSteps = 12
 // soon is when a second driver call for the same content may come.
 const soon = time.Millisecond
 
+// Status tells what the room has to do.
+func (c *Controller) Status() reconcile.Status { return c.queue.Status() }
+
 // Reconcile takes one content as far as it goes without waiting, with one driver call at most. After each
 // step it gathers and decides anew, from what the server returned.
 func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
@@ -119,7 +120,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 			return reconcile.Result{}, nil // deleted, and nothing of it is left to do
 		}
 		step := snapshot.NextContentStep(in)
-		klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
+		reconcile.Chose(ctx, step)
 		next, err := r.act(ctx, in, step)
 		if err != nil {
 			return reconcile.Result{}, c.promptly(key, err)

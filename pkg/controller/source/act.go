@@ -11,6 +11,7 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 )
 
 // task is a source and what is known about it.
@@ -27,6 +28,7 @@ func act[T kube.Object](ctx context.Context, client kube.Client, store *kube.Sto
 	if err != nil {
 		return err
 	}
+	reconcile.Chose(ctx, step)
 	switch s := step.(type) {
 	case provision.Ignore:
 		logger.V(4).Info("nothing to do", "why", s.Why)

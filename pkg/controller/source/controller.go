@@ -75,6 +75,12 @@ func (c *Controller) RunSnapshots(ctx context.Context) error { return c.snapshot
 // RunClaims works on source claims until the context ends.
 func (c *Controller) RunClaims(ctx context.Context) error { return c.claims.Run(ctx) }
 
+// SnapshotStatus tells what there is to do about source snapshots.
+func (c *Controller) SnapshotStatus() reconcile.Status { return c.snapshots.Status() }
+
+// ClaimStatus tells what there is to do about source claims.
+func (c *Controller) ClaimStatus() reconcile.Status { return c.claims.Status() }
+
 // ReconcileSnapshot looks at one snapshot.
 func (c *Controller) ReconcileSnapshot(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	in, snapshot := c.gatherSnapshot(key)

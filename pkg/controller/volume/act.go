@@ -39,7 +39,7 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 		return reconcile.Result{}, err
 	case provision.WaitDetached:
 		c.Recorder.Normal(volume, wellknown.ReasonVolumeFailedDelete, provision.StillAttached(volume.Name, s.Node))
-		return reconcile.Result{After: detachPoll}, nil
+		return reconcile.Result{After: detachPoll, Why: provision.StillAttached(volume.Name, s.Node)}, nil
 	case provision.Delete:
 		return c.remove(ctx, in, s)
 	case provision.Release:

@@ -12,14 +12,12 @@ package volume
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
@@ -84,12 +82,15 @@ func New(deps Deps) *Controller {
 // Run works until the context ends. It is called with the lead.
 func (c *Controller) Run(ctx context.Context) error { return c.queue.Run(ctx) }
 
+// Status tells what the room has to do.
+func (c *Controller) Status() reconcile.Status { return c.queue.Status() }
+
 // Reconcile takes one PersistentVolume one step, with one call of DeleteVolume at most.
 func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	in, step, err := c.Look(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
+	reconcile.Chose(ctx, step)
 	return c.act(ctx, in, step)
 }

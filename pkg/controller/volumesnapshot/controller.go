@@ -12,7 +12,6 @@ package volumesnapshot
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
@@ -137,6 +135,9 @@ func claimKey(claim kube.Key) reconcile.Key {
 // maxSteps bounds one look at a snapshot; the longest road there is has fewer.
 const maxSteps = 16
 
+// Status tells what the room has to do.
+func (c *Controller) Status() reconcile.Status { return c.queue.Status() }
+
 // Reconcile takes one snapshot as far as it goes without waiting. After each step it gathers and decides
 // anew, from what the server returned, so that a crash after any of them is no special case.
 func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
@@ -157,7 +158,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 			return reconcile.Result{}, nil // deleted, and nothing of it is left to do
 		}
 		step := snapshot.NextSnapshotStep(in)
-		klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
+		reconcile.Chose(ctx, step)
 		c.meters.observe(in)
 		c.neglected.observe(in)
 		next, err := r.act(ctx, in, step)

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+)
+
+// shown is what the rooms of one term show of themselves.
+type shown struct {
+	env   *Env
+	rooms []Runnable
+}
+
+// show lets the pages and the metrics look at the rooms of a term.
+func (l *life) show(env *Env, runnables []Runnable, registry prometheus.Registerer) {
+	s := &shown{env: env}
+	for _, r := range runnables {
+		if r.Status != nil {
+			s.rooms = append(s.rooms, r)
+		}
+	}
+	l.shown.Store(s)
+	if len(s.rooms) > 0 {
+		registry.MustRegister(&pending{rooms: s.rooms, clock: l.clock})
+	}
+}
+
+// What a key that is not finished with is doing.
+const (
+	stateQueued  = "queued"
+	stateWorking = "working"
+	stateWaiting = "waiting"
+	stateFailing = "failing"
+)
+
+var states = []string{stateQueued, stateWorking, stateWaiting, stateFailing}
+
+func stateOf(w reconcile.Work) string {
+	switch {
+	case !w.Begun.IsZero():
+		return stateWorking
+	case w.Failures > 0:
+		return stateFailing
+	case !w.Next.IsZero(), w.Why != "":
+		return stateWaiting
+	}
+	return stateQueued
+}
+
+// pending measures what the rooms have to do at the moment of the scrape.
+type pending struct {
+	rooms []Runnable
+	clock clock.PassiveClock
+}
+
+var (
+	depthDesc = prometheus.NewDesc("csi_tandem_pending_objects",
+		"Objects that are not finished with: those that wait for a worker, are worked on, wait for a time or a change, or have failed and are tried again.",
+		[]string{"kind", "queue", "state"}, nil)
+	ageDesc = prometheus.NewDesc("csi_tandem_oldest_pending_seconds",
+		"Time since this process began to have to do with the object that it has not finished with for the longest, for each kind and last step.",
+		[]string{"kind", "queue", "reason"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (p *pending) Describe(out chan<- *prometheus.Desc) {
+	out <- depthDesc
+	out <- ageDesc
+}
+
+// Collect implements prometheus.Collector.
+func (p *pending) Collect(out chan<- prometheus.Metric) {
+	now := p.clock.Now()
+	for _, room := range p.rooms {
+		status := room.Status()
+		counts, oldest := map[string]int{}, map[string]time.Duration{}
+		for _, w := range status.Work {
+			counts[stateOf(w)]++
+			reason := w.StepName()
+			if reason == "" {
+				reason = "NotLookedAt"
+			}
+			oldest[reason] = max(oldest[reason], now.Sub(w.Since))
+		}
+		for _, state := range states {
+			out <- prometheus.MustNewConstMetric(depthDesc, prometheus.GaugeValue, float64(counts[state]), room.Kind, status.Queue, state)
+		}
+		for reason, age := range oldest {
+			out <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, age.Seconds(), room.Kind, status.Queue, reason)
+		}
+	}
+}
