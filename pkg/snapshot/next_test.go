@@ -100,7 +100,7 @@ func TestStatusFollowsContent(t *testing.T) {
 	bound := &snapv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr("snapcontent-u1"), ReadyToUse: ptr(false)}
 	done := in(ready).Snapshot.Status
 	checkSnapshots(t, []snapshotRow{
-		{"a fast driver saves the early write", in(taken, young), Wait{After: 700 * time.Millisecond}},
+		{"a fast driver saves the early write", in(taken, young), Wait{After: 4700 * time.Millisecond}},
 		{"a slow one is told of", in(taken), CopyStatus{bound, []Told{{false, wellknown.ReasonCreatingSnapshot,
 			"Waiting for a snapshot ns1/snap to be created by the CSI driver."}}}},
 		{"S1 ready at once is one event", in(ready, func(i *SnapshotInput) { i.Snapshot.Status = nil }), CopyStatus{done, []Told{{false,

@@ -115,8 +115,9 @@ type SnapshotInput struct {
 
 const (
 	// earlyBind is how long a driver may take before the snapshot's status says that it is being taken. A
-	// faster driver saves the write.
-	earlyBind = time.Second
+	// faster driver saves the write and its event. It is counted from the creation of the content, which the
+	// API tells in whole seconds, and where hundreds are made at once most of it is spent in queues.
+	earlyBind = 5 * time.Second
 	// strangerDelay is how long a snapshot that nobody can claim is left to others before we speak.
 	strangerDelay = 5 * time.Second
 	// orphanDelay is how long a deleted snapshot that nobody can claim is left to others before its
