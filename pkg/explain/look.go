@@ -77,13 +77,8 @@ func fill[T kube.Object](ctx context.Context, l *look, store *kube.Store[T], key
 		var none T
 		return none, err
 	}
-	put(store, obj)
+	store.Show(obj)
 	return obj, nil
-}
-
-func put[T kube.Object](store *kube.Store[T], obj T) {
-	// A store's indexer fails only when its key function does, which never happens for API objects.
-	_ = store.Indexer().Add(obj)
 }
 
 // page bounds one answer to a list.
@@ -118,7 +113,7 @@ func list[T kube.Object](ctx context.Context, l *look, namespace string, options
 
 // fillAll reads all objects of a kind into a store.
 func fillAll[T kube.Object](ctx context.Context, l *look, store *kube.Store[T], namespace string) error {
-	return list(ctx, l, namespace, metav1.ListOptions{}, func(obj T) { put(store, obj) })
+	return list(ctx, l, namespace, metav1.ListOptions{}, func(obj T) { store.Show(obj) })
 }
 
 // add puts what a machine came to into the report.

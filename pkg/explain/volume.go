@@ -35,7 +35,7 @@ func (l *claimLook) explainVolume(ctx context.Context, name string) {
 	}
 	if l.volume.Status.Phase == corev1.VolumeReleased {
 		// Attachments cannot be searched by volume; they matter only for a deletion.
-		_ = list(ctx, l.look, "", metav1.ListOptions{}, func(a *storagev1.VolumeAttachment) { put(deps.Attachments, a) })
+		_ = list(ctx, l.look, "", metav1.ListOptions{}, func(a *storagev1.VolumeAttachment) { deps.Attachments.Show(a) })
 	}
 	in, step, err := volume.New(deps).Look(ctx, reconcile.Key{Name: name})
 	if err != nil {

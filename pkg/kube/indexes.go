@@ -14,7 +14,6 @@ import (
 
 // Names of the indexes that the stores have.
 const (
-	ByUID            = "uid"
 	BySnapshotSource = "snapshotSource"
 	ByForeignSource  = "foreignSource"
 	ByNamespace      = "namespace"
@@ -26,12 +25,14 @@ const (
 	ByContent        = "content"
 	BySnapshot       = "snapshot"
 	BySnapshotClass  = "snapshotClass"
+	BySegment        = "segment"
+	BySlot           = "slot"
+	ByNode           = "node"
 )
 
 // ClaimIndexes are the ways to find claims.
 func ClaimIndexes() map[string]Index[*corev1.PersistentVolumeClaim] {
 	return map[string]Index[*corev1.PersistentVolumeClaim]{
-		ByUID: func(c *corev1.PersistentVolumeClaim) []string { return []string{string(c.UID)} },
 		BySnapshotSource: func(c *corev1.PersistentVolumeClaim) []string {
 			return sourcesOf(c, wellknown.KindVolumeSnapshot)
 		},
@@ -45,6 +46,12 @@ func ClaimIndexes() map[string]Index[*corev1.PersistentVolumeClaim] {
 			return nil
 		},
 		ByVolume: func(c *corev1.PersistentVolumeClaim) []string { return present(c.Spec.VolumeName) },
+		ByNode: func(c *corev1.PersistentVolumeClaim) []string {
+			if c.Spec.VolumeName != "" {
+				return nil // only those that wait are looked for
+			}
+			return present(c.Annotations[wellknown.AnnSelectedNode])
+		},
 		ByStorageClass: func(c *corev1.PersistentVolumeClaim) []string {
 			if name, ok := c.Annotations[wellknown.AnnBetaStorageClass]; ok {
 				return present(name)
@@ -83,12 +90,6 @@ func VolumeIndexes() map[string]Index[*corev1.PersistentVolume] {
 				return nil
 			}
 			return []string{HandleKey(v.Spec.CSI.Driver, v.Spec.CSI.VolumeHandle)}
-		},
-		ByClaim: func(v *corev1.PersistentVolume) []string {
-			if v.Spec.ClaimRef == nil {
-				return nil
-			}
-			return []string{keyString(Key{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name})}
 		},
 	}
 }

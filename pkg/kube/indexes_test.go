@@ -26,32 +26,29 @@ func found[T kube.Object](obj T, indexes map[string]kube.Index[T]) map[string][]
 }
 
 func TestClaimIndexes(t *testing.T) {
-	uid := string(kit.Claim("data").UID)
 	elsewhere := func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSourceRef.Namespace = kit.Ptr("other") }
 	for name, row := range map[string]struct {
 		claim *corev1.PersistentVolumeClaim
 		want  map[string][]string
 	}{
-		"plain": {kit.Claim("data"), map[string][]string{kube.ByUID: {uid}, kube.ByStorageClass: {"fast"}}},
+		"plain": {kit.Claim("data"), map[string][]string{kube.ByStorageClass: {"fast"}}},
 		"bound": {kit.Claim("data", kit.BoundTo("pv")), map[string][]string{
-			kube.ByUID: {uid}, kube.ByStorageClass: {"fast"}, kube.ByVolume: {"pv"},
+			kube.ByStorageClass: {"fast"}, kube.ByVolume: {"pv"},
 		}},
 		"restore, named by both fields": {kit.Claim("data", kit.FromSnapshot("s")), map[string][]string{
-			kube.ByUID: {uid}, kube.ByStorageClass: {"fast"}, kube.BySnapshotSource: {"default/s"},
+			kube.ByStorageClass: {"fast"}, kube.BySnapshotSource: {"default/s"},
 		}},
 		"clone": {kit.Claim("data", kit.FromClaim("c")), map[string][]string{
-			kube.ByUID: {uid}, kube.ByStorageClass: {"fast"}, kube.ByClaimSource: {"default/c"},
+			kube.ByStorageClass: {"fast"}, kube.ByClaimSource: {"default/c"},
 		}},
 		"fields that disagree count both": {kit.Claim("data", kit.FromSnapshot("s"), elsewhere), map[string][]string{
-			kube.ByUID: {uid}, kube.ByStorageClass: {"fast"}, kube.BySnapshotSource: {"default/s", "other/s"}, kube.ByForeignSource: {"other"},
+			kube.ByStorageClass: {"fast"}, kube.BySnapshotSource: {"default/s", "other/s"}, kube.ByForeignSource: {"other"},
 		}},
 		"class in the old annotation": {
 			kit.With(kit.Claim("data"), kit.Annotation(wellknown.AnnBetaStorageClass, "old")),
-			map[string][]string{kube.ByUID: {uid}, kube.ByStorageClass: {"old"}},
+			map[string][]string{kube.ByStorageClass: {"old"}},
 		},
-		"no class": {kit.Claim("data", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil }), map[string][]string{
-			kube.ByUID: {uid},
-		}},
+		"no class": {kit.Claim("data", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil }), map[string][]string{}},
 	} {
 		if diff := cmp.Diff(row.want, found(row.claim, kube.ClaimIndexes())); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -61,7 +58,7 @@ func TestClaimIndexes(t *testing.T) {
 
 func TestVolumeAndAttachmentIndexes(t *testing.T) {
 	volume := kit.Volume("pv", kit.ClaimedBy(kit.Claim("data")))
-	want := map[string][]string{kube.ByHandle: {kube.HandleKey(kit.DriverName, "handle-of-pv")}, kube.ByClaim: {"default/data"}}
+	want := map[string][]string{kube.ByHandle: {kube.HandleKey(kit.DriverName, "handle-of-pv")}}
 	if diff := cmp.Diff(want, found(volume, kube.VolumeIndexes())); diff != "" {
 		t.Error(diff)
 	}

@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // InformerOptions says what of a kind is kept.
@@ -26,6 +28,12 @@ type InformerOptions[T Object] struct {
 	Indexes map[string]Index[T]
 	// Trim removes what nobody reads from an object before it is kept. Managed fields always go.
 	Trim func(T)
+	// Keep tells the objects that are kept at all; nil keeps every one. It sees them whole. One that is not kept any
+	// more counts as deleted, in the state that it has then.
+	Keep func(T) bool
+	// Packed keeps the objects as protobuf, for built-in kinds of which there are tens of thousands. What is
+	// looked up is unpacked each time.
+	Packed bool
 }
 
 // Change is one event of a watch. Old is the zero value for a new object, New for a deleted one; both
@@ -46,97 +54,87 @@ func (c Change[T]) Object() T {
 }
 
 // Informer keeps a Store up to date and tells what changes.
+//
+// It stands directly behind client-go's reflector, which lists and watches: the shared informers there keep
+// whole objects, indexes of twice their own size, and a queue and two goroutines for each handler.
 type Informer[T Object] struct {
 	*Store[T]
 
-	resource Resource
-	shared   cache.SharedIndexInformer
-	lastErr  atomic.Pointer[error]
+	resource  Resource
+	namespace string
+	trim      func(T)
+	keep      func(T) bool
+	listWatch *cache.ListWatch
+	resync    time.Duration
+	synced    atomic.Bool
+	lastErr   atomic.Pointer[error]
+
+	// telling is held while a change is taken in and told, so that all handlers hear the same order.
+	telling  sync.Mutex
+	handlers []func(Change[T])
 }
 
 // NewInformer makes an informer; nothing happens before Run.
 func NewInformer[T Object](c Client, options InformerOptions[T]) *Informer[T] {
-	r := ResourceOf[T]()
+	i := &Informer[T]{
+		Store: storeOver(newShelf(options.Indexes, options.Packed)), resource: ResourceOf[T](), namespace: options.Namespace,
+		trim: options.Trim, keep: options.Keep, resync: options.Resync,
+	}
 	narrow := func(o *metav1.ListOptions) {
 		o.LabelSelector, o.FieldSelector = options.LabelSelector, options.FieldSelector
 	}
-	listWatch := &cache.ListWatch{
+	i.listWatch = &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			narrow(&o)
-			return c.List(ctx, r, options.Namespace, o)
+			list, err := c.List(ctx, i.resource, options.Namespace, o)
+			i.note(err)
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			narrow(&o)
-			return c.Watch(ctx, r, options.Namespace, o)
+			w, err := c.Watch(ctx, i.resource, options.Namespace, o)
+			i.note(err)
+			return w, err
 		},
 	}
-	shared := cache.NewSharedIndexInformerWithOptions(listWatch, r.New(), cache.SharedIndexInformerOptions{
-		ResyncPeriod: options.Resync, Indexers: indexersOf(options.Indexes), ObjectDescription: r.Kind,
-	})
-	i := &Informer[T]{Store: storeOver[T](shared.GetIndexer()), resource: r, shared: shared}
-	i.prepare(options.Trim)
 	return i
 }
 
-func (i *Informer[T]) prepare(trim func(T)) {
-	// Both setters fail only on an informer that has started.
-	_ = i.shared.SetTransform(func(obj any) (any, error) {
-		if typed, ok := obj.(T); ok {
-			typed.SetManagedFields(nil)
-			if trim != nil {
-				trim(typed)
-			}
-		}
-		return obj, nil
-	})
-	_ = i.shared.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+func (i *Informer[T]) note(err error) {
+	if err != nil {
 		i.lastErr.Store(&err)
-		cache.DefaultWatchErrorHandler(ctx, r, err)
-	})
-	i.OnChange(func(change Change[T]) {
-		if change.Deleted {
-			i.Gone(change.Old)
-			return
-		}
-		i.Seen(change.New)
-	})
+	}
 }
 
-// OnChange adds a handler. It must not block: it puts keys into queues.
+// OnChange adds a handler, before Run. It must not block: it puts keys into queues.
 func (i *Informer[T]) OnChange(handle func(Change[T])) {
-	_, _ = i.shared.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			if typed, ok := obj.(T); ok {
-				handle(Change[T]{New: typed})
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			old, okOld := before.(T)
-			typed, ok := after.(T)
-			if ok && okOld {
-				handle(Change[T]{Old: old, New: typed})
-			}
-		},
-		DeleteFunc: func(obj any) {
-			// A deletion that the watch missed arrives as a tombstone with the last known state.
-			if lost, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = lost.Obj
-			}
-			if typed, ok := obj.(T); ok {
-				handle(Change[T]{Old: typed, Deleted: true})
-			}
-		},
-	})
+	i.telling.Lock()
+	defer i.telling.Unlock()
+	i.handlers = append(i.handlers, handle)
+}
+
+func (i *Informer[T]) tell(change Change[T]) {
+	for _, handle := range i.handlers {
+		handle(change)
+	}
 }
 
 // Run watches until the context ends.
-func (i *Informer[T]) Run(ctx context.Context) { i.shared.RunWithContext(ctx) }
+func (i *Informer[T]) Run(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	cache.NewReflectorWithOptions(i.listWatch, i.resource.New(), intake[T]{i}, cache.ReflectorOptions{
+		Logger: &logger, Name: "informer", TypeDescription: i.resource.Kind, ResyncPeriod: i.resync,
+	}).RunWithContext(ctx)
+}
 
-// HasSynced tells that the first list is in the store.
-func (i *Informer[T]) HasSynced() bool { return i.shared.HasSynced() }
+// HasSynced tells that the first list is in the store, and the handlers know.
+func (i *Informer[T]) HasSynced() bool { return i.synced.Load() }
 
 // Resource is what is watched.
 func (i *Informer[T]) Resource() Resource { return i.resource }
+
+// Namespace is where it is watched; empty means everywhere.
+func (i *Informer[T]) Namespace() string { return i.namespace }
 
 // Failure is the last error of an informer that has not synced yet; nil while its first list is on its way.
 func (i *Informer[T]) Failure() error {
@@ -152,6 +150,9 @@ func (i *Informer[T]) Explain() string {
 		return ""
 	}
 	if err := i.lastErr.Load(); err != nil {
+		if isUnserved(*err) {
+			return fmt.Sprintf("the cluster does not have %s: its CustomResourceDefinition is missing", i.resource.GroupResource())
+		}
 		return fmt.Sprintf("cannot list or watch %s: %v", i.resource.GroupResource(), *err)
 	}
 	return fmt.Sprintf("waiting for the first list of %s", i.resource.GroupResource())

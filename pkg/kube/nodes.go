@@ -53,8 +53,3 @@ func FeedCSINode(index NodeIndex, driverName string, node *storagev1.CSINode) {
 	}
 	index.RemoveDriver(node.Name)
 }
-
-// TrimNode keeps of a Node what the topology needs: its labels.
-func TrimNode(node *corev1.Node) {
-	node.Annotations, node.Spec, node.Status = nil, corev1.NodeSpec{}, corev1.NodeStatus{}
-}

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/tools/cache"
 )
 
 // Store is the read side of a cache of one kind. What it returns is shared: never change it, not the
@@ -16,7 +15,7 @@ import (
 // event queued before a write does not make a room do the same work again with the driver. Resource
 // versions are compared, so the memory can never hide what somebody else wrote later.
 type Store[T Object] struct {
-	indexer cache.Indexer
+	shelf *shelf[T]
 
 	mu      sync.Mutex
 	assumed map[Key]T
@@ -28,35 +27,19 @@ type Store[T Object] struct {
 // Index computes the values under which an object can be found.
 type Index[T Object] func(T) []string
 
-// NewStore makes a store that is filled by hand, for tests; real ones belong to an Informer.
+// NewStore makes a store that Show and Drop fill; those of rooms belong to an Informer.
 func NewStore[T Object](indexes map[string]Index[T]) *Store[T] {
-	return storeOver[T](cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexersOf(indexes)))
+	return storeOver(newShelf(indexes, false))
 }
 
-func storeOver[T Object](indexer cache.Indexer) *Store[T] {
-	return &Store[T]{indexer: indexer, assumed: map[Key]T{}}
-}
-
-func indexersOf[T Object](indexes map[string]Index[T]) cache.Indexers {
-	indexers := cache.Indexers{}
-	for name, index := range indexes {
-		indexers[name] = func(obj any) ([]string, error) {
-			typed, ok := obj.(T)
-			if !ok {
-				return nil, nil
-			}
-			return index(typed), nil
-		}
-	}
-	return indexers
+func storeOver[T Object](s *shelf[T]) *Store[T] {
+	return &Store[T]{shelf: s, assumed: map[Key]T{}}
 }
 
 // Lookup finds an object by its key.
 func (s *Store[T]) Lookup(key Key) (T, bool) {
 	var none T
-	found, exists, err := s.indexer.GetByKey(keyString(key))
-	cached, ok := found.(T)
-	ok = ok && err == nil && exists
+	cached, ok := s.shelf.lookup(key)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,28 +58,23 @@ func (s *Store[T]) Lookup(key Key) (T, bool) {
 }
 
 // ByIndex lists the objects under a value of an index, as the watch has seen them.
-func (s *Store[T]) ByIndex(index, value string) []T {
-	found, err := s.indexer.ByIndex(index, value)
-	if err != nil {
-		panic("kube: " + err.Error()) // only for an index that was never declared
-	}
-	return s.current(found)
-}
+func (s *Store[T]) ByIndex(index, value string) []T { return s.current(s.shelf.find(index, value)) }
 
 // All lists every object.
-func (s *Store[T]) All() []T { return s.current(s.indexer.List()) }
+func (s *Store[T]) All() []T { return s.current(s.shelf.list()) }
 
-func (s *Store[T]) current(found []any) []T {
-	objects := make([]T, 0, len(found))
-	for _, f := range found {
-		typed, ok := f.(T)
-		if !ok {
-			continue
+// current replaces what own writes have changed since.
+func (s *Store[T]) current(objects []T) []T {
+	s.mu.Lock()
+	owns := len(s.assumed) > 0
+	s.mu.Unlock()
+	if !owns {
+		return objects
+	}
+	for i, obj := range objects {
+		if newer, ok := s.Lookup(KeyOf(obj)); ok {
+			objects[i] = newer
 		}
-		if newer, ok := s.Lookup(KeyOf(typed)); ok {
-			typed = newer
-		}
-		objects = append(objects, typed)
 	}
 	return objects
 }
@@ -115,29 +93,40 @@ func (s *Store[T]) Assume(written T) {
 	}
 }
 
-// Seen tells the store that the watch has shown an object, after the cache has taken it in.
-func (s *Store[T]) Seen(shown T) {
-	key := KeyOf(shown)
+// Show takes in an object that the watch shows, and gives what it replaces.
+func (s *Store[T]) Show(obj T) (before T, replaced bool) { return s.show(s.shelf.pack(obj), obj) }
+
+func (s *Store[T]) show(packed *item[T], obj T) (before T, replaced bool) {
+	before, replaced = s.shelf.put(packed, obj)
+	s.seenUpTo(obj)
+	key := KeyOf(obj)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isAhead(shown) {
-		s.seen = shown.GetResourceVersion()
-	}
-	if own, ok := s.assumed[key]; ok && !isNewer(own, shown) {
+	if own, ok := s.assumed[key]; ok && !isNewer(own, obj) {
 		delete(s.assumed, key)
 	}
+	return before, replaced
 }
 
-// Gone tells the store that the watch has shown the end of an object.
-func (s *Store[T]) Gone(last T) {
-	s.Seen(last)
+// Drop takes out an object whose end the watch shows, in its last state as far as that is known.
+func (s *Store[T]) Drop(last T) {
+	s.shelf.remove(KeyOf(last))
+	s.seenUpTo(last)
 	key := KeyOf(last)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// A namesake that we made since stays. An end that the watch missed and a list found comes with an
 	// old version, so the UID decides.
-	if own, ok := s.assumed[key]; ok && own.GetUID() == last.GetUID() {
+	if own, ok := s.assumed[key]; ok && (!isNewer(own, last) || own.GetUID() == last.GetUID()) {
 		delete(s.assumed, key)
+	}
+}
+
+func (s *Store[T]) seenUpTo(shown T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isAhead(shown) {
+		s.seen = shown.GetResourceVersion()
 	}
 }
 
@@ -153,9 +142,6 @@ func (s *Store[T]) Forget(key Key) {
 func (s *Store[T]) isAhead(obj T) bool {
 	return s.seen == "" || compare(obj.GetResourceVersion(), s.seen) > 0
 }
-
-// Indexer is the cache underneath, for whoever fills it.
-func (s *Store[T]) Indexer() cache.Indexer { return s.indexer }
 
 func isNewer(a, b Object) bool { return compare(a.GetResourceVersion(), b.GetResourceVersion()) > 0 }
 

@@ -20,90 +20,67 @@ func version(name, resourceVersion string, mods ...func(*corev1.PersistentVolume
 	return claim
 }
 
-// show does what a watch does: the cache first, then the memory of own writes.
-func show(t *testing.T, s *claims, claim *corev1.PersistentVolumeClaim) {
-	t.Helper()
-	if err := s.Indexer().Update(claim); err != nil {
-		t.Fatal(err)
-	}
-	s.Seen(claim)
-}
-
-func showEnd(t *testing.T, s *claims, claim *corev1.PersistentVolumeClaim) {
-	t.Helper()
-	if err := s.Indexer().Delete(claim); err != nil {
-		t.Fatal(err)
-	}
-	s.Gone(claim)
-}
-
 func TestAssume(t *testing.T) {
 	for name, row := range map[string]struct {
-		happens func(t *testing.T, s *claims)
+		happens func(s *claims)
 		// want is the version that Lookup gives, "" for none.
 		want string
 	}{
-		"nothing known": {func(*testing.T, *claims) {}, ""},
-		"own write before the watch": {func(t *testing.T, s *claims) {
-			show(t, s, version("data", "10"))
+		"nothing known": {func(*claims) {}, ""},
+		"own write before the watch": {func(s *claims) {
+			s.Show(version("data", "10"))
 			s.Assume(version("data", "11"))
 		}, "11"},
-		"own create before the watch": {func(_ *testing.T, s *claims) { s.Assume(version("data", "11")) }, "11"},
-		"versions are numbers, not text": {func(t *testing.T, s *claims) {
-			show(t, s, version("data", "9"))
+		"own create before the watch": {func(s *claims) { s.Assume(version("data", "11")) }, "11"},
+		"versions are numbers, not text": {func(s *claims) {
+			s.Show(version("data", "9"))
 			s.Assume(version("data", "10"))
 		}, "10"},
-		"somebody wrote later": {func(t *testing.T, s *claims) {
+		"somebody wrote later": {func(s *claims) {
 			s.Assume(version("data", "11"))
-			show(t, s, version("data", "12"))
+			s.Show(version("data", "12"))
 		}, "12"},
-		"the watch shows an older state": {func(t *testing.T, s *claims) {
+		"the watch shows an older state": {func(s *claims) {
 			s.Assume(version("data", "11"))
-			show(t, s, version("data", "10"))
+			s.Show(version("data", "10"))
 		}, "11"},
-		"the answer comes after the watch": {func(t *testing.T, s *claims) {
-			show(t, s, version("data", "12"))
+		"the answer comes after the watch": {func(s *claims) {
+			s.Show(version("data", "12"))
 			s.Assume(version("data", "11"))
 		}, "12"},
-		"the cache is ahead of the handlers": {func(t *testing.T, s *claims) {
+		"deleted after the own write": {func(s *claims) {
 			s.Assume(version("data", "11"))
-			if err := s.Indexer().Update(version("data", "12")); err != nil {
-				t.Fatal(err)
-			}
-		}, "12"},
-		"deleted after the own write": {func(t *testing.T, s *claims) {
-			s.Assume(version("data", "11"))
-			showEnd(t, s, version("data", "12"))
+			s.Drop(version("data", "12"))
 		}, ""},
-		"deleted before the answer came": {func(t *testing.T, s *claims) {
-			show(t, s, version("data", "10"))
-			showEnd(t, s, version("data", "12"))
+		"deleted before the answer came": {func(s *claims) {
+			s.Show(version("data", "10"))
+			s.Drop(version("data", "12"))
 			s.Assume(version("data", "11"))
 		}, ""},
-		"another object shows that the watch has passed the own write": {func(t *testing.T, s *claims) {
+		"another object shows that the watch has passed the own write": {func(s *claims) {
 			s.Assume(version("data", "11"))
-			show(t, s, version("other", "12"))
+			s.Show(version("other", "12"))
 		}, ""},
-		"the server says that it is gone": {func(_ *testing.T, s *claims) {
+		"the server says that it is gone": {func(s *claims) {
 			s.Assume(version("data", "11"))
 			s.Forget(kube.Key{Namespace: kit.Namespace, Name: "data"})
 		}, ""},
-		"a namesake of what went": {func(t *testing.T, s *claims) {
+		"a namesake of what went": {func(s *claims) {
 			s.Assume(version("data", "20", func(c *corev1.PersistentVolumeClaim) { c.UID = types.UID("new") }))
-			showEnd(t, s, version("data", "12"))
+			s.Drop(version("data", "12"))
 		}, "20"},
-		"no version at all": {func(t *testing.T, s *claims) {
-			show(t, s, version("data", "12"))
+		"no version at all": {func(s *claims) {
+			s.Show(version("data", "12"))
 			s.Assume(version("data", ""))
 		}, "12"},
-		"a version that is no number": {func(t *testing.T, s *claims) {
-			show(t, s, version("data", "12"))
+		"a version that is no number": {func(s *claims) {
+			s.Show(version("data", "12"))
 			s.Assume(version("data", "new"))
 		}, "12"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := kube.NewStore(kube.ClaimIndexes())
-			row.happens(t, s)
+			row.happens(s)
 			for range 2 { // looking must not change the answer
 				got := ""
 				if found, ok := s.Lookup(kube.Key{Namespace: kit.Namespace, Name: "data"}); ok {
@@ -119,7 +96,7 @@ func TestAssume(t *testing.T) {
 
 func TestListsShowOwnWrites(t *testing.T) {
 	s := kube.NewStore(kube.ClaimIndexes())
-	show(t, s, version("data", "10", kit.BoundTo("pv")))
+	s.Show(version("data", "10", kit.BoundTo("pv")))
 	s.Assume(version("data", "11", kit.BoundTo("pv")))
 	for name, list := range map[string][]*corev1.PersistentVolumeClaim{"all": s.All(), "by index": s.ByIndex(kube.ByVolume, "pv")} {
 		if len(list) != 1 || list[0].ResourceVersion != "11" {

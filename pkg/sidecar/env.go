@@ -75,43 +75,48 @@ func (e *Env) AllowsOrAwaits(ctx context.Context, right Right) bool {
 	return allowed
 }
 
-func informerOf[T kube.Object](e *Env, indexes map[string]kube.Index[T], trim func(T)) *kube.Informer[T] {
+func informerOf[T kube.Object](e *Env, options kube.InformerOptions[T]) *kube.Informer[T] {
 	for _, w := range e.informers {
 		if known, ok := w.(*kube.Informer[T]); ok {
 			return known
 		}
 	}
-	informer := kube.NewInformer(e.Client, kube.InformerOptions[T]{Resync: e.Options.ResyncPeriod, Indexes: indexes, Trim: trim})
+	options.Resync = e.Options.ResyncPeriod
+	if options.Trim == nil {
+		options.Trim = kube.TrimApplied[T]
+	}
+	informer := kube.NewInformer(e.Client, options)
 	e.informers = append(e.informers, informer)
 	return informer
 }
 
-// lastApplied is kubectl's copy of the whole object; nobody here reads it.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
-func trimApplied[T kube.Object](obj T) { delete(obj.GetAnnotations(), lastApplied) }
-
-// Claims are the PersistentVolumeClaims.
+// Claims are the PersistentVolumeClaims, those that need nothing of the driver in short.
 func (e *Env) Claims() *kube.Informer[*corev1.PersistentVolumeClaim] {
-	return informerOf(e, kube.ClaimIndexes(), trimApplied[*corev1.PersistentVolumeClaim])
+	return informerOf(e, kube.InformerOptions[*corev1.PersistentVolumeClaim]{
+		Indexes: kube.ClaimIndexes(), Trim: kube.TrimClaim(e.DriverName), Packed: true,
+	})
 }
 
-// Volumes are the PersistentVolumes.
+// Volumes are the PersistentVolumes, with what their end takes.
 func (e *Env) Volumes() *kube.Informer[*corev1.PersistentVolume] {
-	return informerOf(e, kube.VolumeIndexes(), trimApplied[*corev1.PersistentVolume])
+	return informerOf(e, kube.InformerOptions[*corev1.PersistentVolume]{
+		Indexes: kube.VolumeIndexes(), Trim: kube.TrimVolume(e.DriverName), Packed: true,
+	})
 }
 
 // StorageClasses are the storage classes.
 func (e *Env) StorageClasses() *kube.Informer[*storagev1.StorageClass] {
-	return informerOf(e, nil, trimApplied[*storagev1.StorageClass])
+	return informerOf(e, kube.InformerOptions[*storagev1.StorageClass]{})
 }
 
 // Nodes are the nodes, with nothing but their labels.
-func (e *Env) Nodes() *kube.Informer[*corev1.Node] { return informerOf(e, nil, kube.TrimNode) }
+func (e *Env) Nodes() *kube.Informer[*corev1.Node] {
+	return informerOf(e, kube.InformerOptions[*corev1.Node]{Trim: kube.TrimNode})
+}
 
-// CSINodes say which drivers run where.
+// CSINodes say where the driver runs.
 func (e *Env) CSINodes() *kube.Informer[*storagev1.CSINode] {
-	return informerOf(e, nil, trimApplied[*storagev1.CSINode])
+	return informerOf(e, kube.InformerOptions[*storagev1.CSINode]{Trim: kube.TrimCSINode(e.DriverName)})
 }
 
 // Topology is the index of nodes and segments, fed by Nodes and CSINodes.
@@ -125,27 +130,29 @@ func (e *Env) Topology() *topology.Index {
 
 // VolumeAttachments say which volumes are attached.
 func (e *Env) VolumeAttachments() *kube.Informer[*storagev1.VolumeAttachment] {
-	return informerOf(e, kube.AttachmentIndexes(), trimApplied[*storagev1.VolumeAttachment])
+	return informerOf(e, kube.InformerOptions[*storagev1.VolumeAttachment]{
+		Indexes: kube.AttachmentIndexes(), Trim: kube.TrimAttachment, Packed: true,
+	})
 }
 
 // Snapshots are the VolumeSnapshots.
 func (e *Env) Snapshots() *kube.Informer[*snapv1.VolumeSnapshot] {
-	return informerOf(e, kube.SnapshotIndexes(), trimApplied[*snapv1.VolumeSnapshot])
+	return informerOf(e, kube.InformerOptions[*snapv1.VolumeSnapshot]{Indexes: kube.SnapshotIndexes()})
 }
 
 // Contents are the VolumeSnapshotContents.
 func (e *Env) Contents() *kube.Informer[*kube.Content] {
-	return informerOf(e, kube.ContentIndexes(), trimApplied[*kube.Content])
+	return informerOf(e, kube.InformerOptions[*kube.Content]{Indexes: kube.ContentIndexes()})
 }
 
 // Grants are the ReferenceGrants, by which a namespace lets claims of others have its data.
 func (e *Env) Grants() *kube.Informer[*kube.ReferenceGrant] {
-	return informerOf(e, kube.GrantIndexes(), trimApplied[*kube.ReferenceGrant])
+	return informerOf(e, kube.InformerOptions[*kube.ReferenceGrant]{Indexes: kube.GrantIndexes()})
 }
 
 // SnapshotClasses are the VolumeSnapshotClasses.
 func (e *Env) SnapshotClasses() *kube.Informer[*snapv1.VolumeSnapshotClass] {
-	return informerOf(e, nil, trimApplied[*snapv1.VolumeSnapshotClass])
+	return informerOf(e, kube.InformerOptions[*snapv1.VolumeSnapshotClass]{})
 }
 
 // needs are the caches that a runnable waits for.

@@ -4,6 +4,7 @@ package kit
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -40,7 +41,10 @@ func (m maker) room() Room {
 
 func (m maker) reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	claim, exists := m.h.Stores.Claims.Lookup(kube.Key{Namespace: key.Namespace, Name: key.Name})
-	volumes := m.h.Stores.Volumes.ByIndex(kube.ByClaim, key.Namespace+"/"+key.Name)
+	volumes := m.h.Stores.Volumes.All()
+	volumes = slices.DeleteFunc(volumes, func(v *corev1.PersistentVolume) bool {
+		return v.Spec.ClaimRef.Namespace != key.Namespace || v.Spec.ClaimRef.Name != key.Name
+	})
 	for _, v := range volumes {
 		if v.Status.Phase == corev1.VolumeReleased {
 			return reconcile.Result{}, m.remove(ctx, v)

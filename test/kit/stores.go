@@ -30,8 +30,12 @@ type Stores struct {
 	Contents          *kube.Store[*kube.Content]
 	Grants            *kube.Store[*kube.ReferenceGrant]
 
+	// Driver is the one whose process has these caches: of others they keep less.
+	Driver string
+
 	mu      sync.Mutex
 	apply   map[string]func(Change)
+	trim    map[string]func(kube.Object) kube.Object
 	pending []late
 	turn    int
 	lag     int
@@ -50,19 +54,19 @@ type late struct {
 
 // NewStores makes caches that follow an API server from now on, with what it has already.
 func NewStores(api *API) *Stores {
-	s := &Stores{apply: map[string]func(Change){}, kept: map[objectKey]kept{}}
-	s.Claims = follow(s, kube.ClaimIndexes())
-	s.Volumes = follow(s, kube.VolumeIndexes())
-	s.StorageClasses = follow[*storagev1.StorageClass](s, nil)
-	s.AttributesClasses = follow[*storagev1.VolumeAttributesClass](s, nil)
-	s.Nodes = follow[*corev1.Node](s, nil)
-	s.CSINodes = follow[*storagev1.CSINode](s, nil)
-	s.Attachments = follow(s, kube.AttachmentIndexes())
-	s.Capacities = follow[*storagev1.CSIStorageCapacity](s, nil)
-	s.Snapshots = follow(s, kube.SnapshotIndexes())
-	s.SnapshotClasses = follow[*snapv1.VolumeSnapshotClass](s, nil)
-	s.Contents = follow(s, kube.ContentIndexes())
-	s.Grants = follow(s, kube.GrantIndexes())
+	s := &Stores{Driver: DriverName, apply: map[string]func(Change){}, trim: map[string]func(kube.Object) kube.Object{}, kept: map[objectKey]kept{}}
+	s.Claims = follow(s, kube.ClaimIndexes(), func(o *corev1.PersistentVolumeClaim) { kube.TrimClaim(s.Driver)(o) })
+	s.Volumes = follow(s, kube.VolumeIndexes(), func(o *corev1.PersistentVolume) { kube.TrimVolume(s.Driver)(o) })
+	s.StorageClasses = follow(s, nil, kube.TrimApplied[*storagev1.StorageClass])
+	s.AttributesClasses = follow(s, nil, kube.TrimApplied[*storagev1.VolumeAttributesClass])
+	s.Nodes = follow(s, nil, kube.TrimNode)
+	s.CSINodes = follow(s, nil, func(o *storagev1.CSINode) { kube.TrimCSINode(s.Driver)(o) })
+	s.Attachments = follow(s, kube.AttachmentIndexes(), kube.TrimAttachment)
+	s.Capacities = follow(s, nil, kube.TrimApplied[*storagev1.CSIStorageCapacity])
+	s.Snapshots = follow(s, kube.SnapshotIndexes(), kube.TrimApplied[*snapv1.VolumeSnapshot])
+	s.SnapshotClasses = follow(s, nil, kube.TrimApplied[*snapv1.VolumeSnapshotClass])
+	s.Contents = follow(s, kube.ContentIndexes(), kube.TrimApplied[*kube.Content])
+	s.Grants = follow(s, kube.GrantIndexes(), kube.TrimApplied[*kube.ReferenceGrant])
 	s.stop = api.listen(s.receive)
 	return s
 }
@@ -74,20 +78,25 @@ func (k kept) isTouched() bool {
 	return k.held != nil && !reflect.DeepEqual(k.held, k.pristine)
 }
 
-// follow makes a store and the function that brings a change into it.
-func follow[T kube.Object](s *Stores, indexes map[string]kube.Index[T]) *kube.Store[T] {
-	store := kube.NewStore(indexes)
-	// A store's indexer fails only when its key function does, which never happens for API objects.
-	s.apply[kube.ResourceOf[T]().Plural] = func(change Change) {
-		shown, ok := change.New.(T)
+// follow makes a store and the functions that bring a change into it, as short as real caches keep it.
+func follow[T kube.Object](s *Stores, indexes map[string]kube.Index[T], trim func(T)) *kube.Store[T] {
+	store, plural := kube.NewStore(indexes), kube.ResourceOf[T]().Plural
+	s.trim[plural] = func(obj kube.Object) kube.Object {
+		typed, ok := obj.(T)
 		if !ok {
-			last, _ := change.Old.(T)
-			_ = store.Indexer().Delete(last)
-			store.Gone(last)
+			return obj
+		}
+		short := typed.DeepCopyObject().(T)
+		trim(short)
+		return short
+	}
+	s.apply[plural] = func(change Change) {
+		if shown, ok := change.New.(T); ok {
+			store.Show(shown)
 			return
 		}
-		_ = store.Indexer().Update(shown)
-		store.Seen(shown)
+		last, _ := change.Old.(T)
+		store.Drop(last)
 	}
 	return store
 }
@@ -131,6 +140,8 @@ func (s *Stores) receive(change Change) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	trim := s.trim[change.Resource.Plural]
+	change.Old, change.New = trim(change.Old), trim(change.New)
 	s.pending = append(s.pending, late{change, s.turn + s.lag})
 	s.deliver()
 }

@@ -27,9 +27,12 @@ func migrated(t *testing.T) *kit.Harness {
 	class := kit.Class(kit.ClassName, func(c *storagev1.StorageClass) {
 		c.Provisioner, c.Parameters = ebsPlain, map[string]string{"fsType": "xfs", "type": "gp2"}
 	})
-	return world(t, class, kit.Claim("data", func(c *corev1.PersistentVolumeClaim) {
+	h := world(t)
+	h.Stores.Driver = ebs
+	h.Put(class, kit.Claim("data", func(c *corev1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{wellknown.AnnStorageProvisioner: ebsPlain, wellknown.AnnMigratedTo: ebs}
 	}))
+	return h
 }
 
 func TestMigratedClaim(t *testing.T) {

@@ -54,9 +54,7 @@ func TestSnapshotThatTheCacheDoesNotKnow(t *testing.T) {
 	c := bound(h)
 	h.Settle()
 	for _, s := range h.Stores.Snapshots.All() {
-		if err := h.Stores.Snapshots.Indexer().Delete(s); err != nil {
-			t.Fatal(err)
-		}
+		h.Stores.Snapshots.Drop(s)
 	}
 	mark(h, c)
 	kit.Remove[*kube.Content](h.API, kube.KeyOf(c))

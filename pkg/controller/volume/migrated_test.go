@@ -28,6 +28,7 @@ func TestMigratedVolumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := released()
 			h := world(t, v)
+			h.Stores.Driver = ebs
 			kit.Edit(h.API, key, func(v *corev1.PersistentVolume) {
 				v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
 					AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "handle-of-v"},

@@ -53,9 +53,7 @@ func TestNewLeaderWithOldCaches(t *testing.T) {
 	h.Restart()
 	_, room := binder(h, Own)
 	for _, c := range h.Stores.Contents.All() {
-		if err := h.Stores.Contents.Indexer().Delete(c); err != nil {
-			t.Fatal(err)
-		}
+		h.Stores.Contents.Drop(c)
 	}
 	h.Add(room)
 	userDeletes("snap")(h)
