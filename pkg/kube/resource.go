@@ -90,6 +90,7 @@ func init() {
 	register[*corev1.PersistentVolumeClaim](core, "PersistentVolumeClaim", "persistentvolumeclaims", true, &corev1.PersistentVolumeClaimList{})
 	register[*corev1.Node](core, "Node", "nodes", false, &corev1.NodeList{})
 	register[*corev1.Namespace](core, "Namespace", "namespaces", false, &corev1.NamespaceList{})
+	register[*corev1.ConfigMap](core, "ConfigMap", "configmaps", true, &corev1.ConfigMapList{})
 	register[*corev1.Secret](core, "Secret", "secrets", true, &corev1.SecretList{})
 	register[*corev1.Event](core, "Event", "events", true, &corev1.EventList{})
 	register[*storagev1.StorageClass](storage, "StorageClass", "storageclasses", false, &storagev1.StorageClassList{})

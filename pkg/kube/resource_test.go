@@ -26,6 +26,7 @@ func TestEveryTypeHasItsResource(t *testing.T) {
 		{kube.ResourceOf[*corev1.PersistentVolumeClaim](), core, "persistentvolumeclaims", true},
 		{kube.ResourceOf[*corev1.Node](), core, "nodes", false},
 		{kube.ResourceOf[*corev1.Namespace](), core, "namespaces", false},
+		{kube.ResourceOf[*corev1.ConfigMap](), core, "configmaps", true},
 		{kube.ResourceOf[*corev1.Secret](), core, "secrets", true},
 		{kube.ResourceOf[*corev1.Event](), core, "events", true},
 		{kube.ResourceOf[*storagev1.StorageClass](), storage, "storageclasses", false},

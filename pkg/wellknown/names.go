@@ -3,6 +3,7 @@
 package wellknown
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"strings"
@@ -70,6 +71,22 @@ const BinderLease = "snapshot-controller-leader"
 func SnapshotterLease(driver string) string { return "external-snapshotter-leader-" + driver }
 
 var notInLeaseName = regexp.MustCompile("[^a-zA-Z0-9-]")
+
+// AttemptsName is what the names of the objects begin with that hold the record of open attempts: of the
+// work under a lease, on one node or, when that is empty, for the whole cluster. Object names are in lower
+// case, and a long node name is cut to leave room for the number behind.
+func AttemptsName(lease, node string) string {
+	const longest = 240
+	name := strings.ToLower(strings.Trim(lease, "-")) + "-attempts"
+	if node == "" {
+		return name
+	}
+	if name += "-" + node; len(name) <= longest {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%s-%x", strings.TrimRight(name[:longest-17], "-."), sum[:8])
+}
 
 // SanitizeLease makes a lease name (or identity) of any text: characters outside [a-zA-Z0-9-] become
 // dashes, and a trailing dash gets an X, so that old and new sidecars agree on who leads.

@@ -23,7 +23,7 @@ var (
 	}, factsBar...)
 	facts   = []string{"wellknown", "fault", "capability"}
 	thought = []string{"topology", "params", "binding", "snapshot", "provision", "capacity"}
-	hands   = []string{"driver", "kube", "reconcile"}
+	hands   = []string{"driver", "kube", "attempt", "reconcile"}
 	// rooms may also translate what is from before the driver.
 	besides = []string{"migration"}
 )
@@ -46,6 +46,7 @@ var arrows = map[string]row{
 
 	"driver":    {ours: []string{"fault", "capability"}, barred: []string{"k8s.io/client-go/", "k8s.io/api/"}},
 	"kube":      {ours: []string{"wellknown", "fault", "topology"}, barred: []string{"google.golang.org/grpc/", "github.com/container-storage-interface/"}},
+	"attempt":   {ours: []string{"kube"}, barred: []string{"google.golang.org/", "github.com/container-storage-interface/", "github.com/kubernetes-csi/"}},
 	"reconcile": {ours: []string{"fault"}, barred: []string{"k8s.io/api/", "github.com/container-storage-interface/", "github.com/kubernetes-csi/", "google.golang.org/grpc/"}},
 
 	"controller/": {ours: slices.Concat(facts, thought, hands, besides), barred: []string{"google.golang.org/grpc/"}},

@@ -54,6 +54,8 @@ func withoutTimes(value any) any {
 				delete(typed, k)
 			case k == "creationTime":
 				typed[k] = "TIME"
+			case k == "epoch":
+				typed[k] = "EPOCH" // of the record of open attempts: it counts the lives
 			default:
 				typed[k] = withoutTimes(v)
 			}

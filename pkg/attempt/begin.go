@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attempt
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+)
+
+// beginTries is how often a conflict on one object is tried again at once.
+const beginTries = 5
+
+// Begin takes the record over and tells of what is on it, but for what this process has put on it already.
+// The new epoch is written to the first object, then to every other one, each under the resource version:
+// what a former writer still has on its way arrives before that, and is read here, or is refused.
+//
+// Without the right to write there is nothing to tell of, and the record is kept in memory only.
+func (r *Record) Begin(ctx context.Context) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	found, err := r.takeRecord(ctx)
+	switch {
+	case apierrors.IsForbidden(err):
+		r.warn(ctx, err)
+	case err != nil:
+		return fmt.Errorf("taking over the record of open attempts: %w", err)
+	case len(found) > 0 && r.options.Found != nil:
+		r.options.Found(ctx, found)
+	}
+	r.once.Do(func() { close(r.begun) })
+	return nil
+}
+
+func (r *Record) takeRecord(ctx context.Context) ([]Entry, error) {
+	first, err := r.takeFirst(ctx)
+	if err != nil {
+		return nil, err
+	}
+	epoch := first.Data[epochKey]
+	objects := []*corev1.ConfigMap{first}
+	for _, s := range r.shards[1:] {
+		object, err := r.takeOver(ctx, s.key, epoch)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	return r.load(epoch, objects), nil
+}
+
+// takeFirst writes the next epoch to the first object, and makes that object if need be.
+func (r *Record) takeFirst(ctx context.Context) (*corev1.ConfigMap, error) {
+	var err error
+	for range beginTries {
+		var object *corev1.ConfigMap
+		object, err = kube.Fetch[*corev1.ConfigMap](ctx, r.options.Client, r.shards[0].key)
+		epoch := r.nextEpoch(object.Data[epochKey])
+		switch {
+		case err == nil && r.isOvertaken(object):
+			return nil, ErrForeign
+		case apierrors.IsNotFound(err):
+			object, err = r.create(ctx, r.shards[0].key, map[string]string{epochKey: epoch})
+		case err == nil:
+			object, err = kube.PatchData(ctx, r.options.Client, object, map[string]*string{epochKey: &epoch})
+		}
+		if err == nil || !apierrors.IsAlreadyExists(err) && !isOutrun(err) {
+			return object, err
+		}
+	}
+	return nil, err
+}
+
+// isOvertaken tells that another process took over while this one had no right to write.
+func (r *Record) isOvertaken(first *corev1.ConfigMap) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	epoch := first.Data[epochKey]
+	if r.epoch == "" || epoch == r.epoch || strings.HasSuffix(epoch, " "+r.options.Holder) {
+		return false
+	}
+	r.enter(foreign)
+	return true
+}
+
+// takeOver writes the epoch to an object that exists, and gives it with what is in it.
+func (r *Record) takeOver(ctx context.Context, key kube.Key, epoch string) (*corev1.ConfigMap, error) {
+	var err error
+	for range beginTries {
+		var object *corev1.ConfigMap
+		if object, err = kube.Fetch[*corev1.ConfigMap](ctx, r.options.Client, key); apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err == nil {
+			object, err = kube.PatchData(ctx, r.options.Client, object, map[string]*string{epochKey: &epoch})
+		}
+		if err == nil || !isOutrun(err) {
+			return object, err
+		}
+	}
+	return nil, err
+}
+
+// isOutrun tells that the object was changed or removed since it was read.
+func isOutrun(err error) bool { return kube.IsConflict(err) || apierrors.IsNotFound(err) }
+
+func (r *Record) create(ctx context.Context, key kube.Key, data map[string]string) (*corev1.ConfigMap, error) {
+	return kube.Create(ctx, r.options.Client, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: data,
+	})
+}
+
+// nextEpoch differs from every epoch that anybody had: by its number from the one before, and by the
+// process from one that is written at the same time, of which the server takes one.
+func (r *Record) nextEpoch(last string) string {
+	number, _, _ := strings.Cut(last, " ")
+	n, err := strconv.ParseUint(number, 10, 62)
+	if err != nil {
+		n = 0 // the first, or one that somebody has edited
+	}
+	return fmt.Sprintf("%d %s", n+1, r.options.Holder)
+}
+
+// load takes what the objects hold for the state of the record.
+func (r *Record) load(epoch string, objects []*corev1.ConfigMap) []Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []Entry
+	for i, object := range objects {
+		s := r.shards[i]
+		if object != nil {
+			for key, value := range object.Data {
+				uid := types.UID(key)
+				if key == epochKey || strings.HasPrefix(key, partPrefix) || r.entries[uid] != nil || s.has(key) {
+					continue // what this process has put there or taken off since is newer
+				}
+				d := decode(value, object.Data)
+				r.entries[uid] = &entry{Document: d, shard: i}
+				s.set(uid, d)
+				found = append(found, Entry{uid, d})
+			}
+		}
+		s.adopt(object)
+		s.proven = object != nil
+	}
+	r.epoch = epoch
+	r.enter(recording)
+	return found
+}
+
+// enter changes the state. It is called under the lock.
+func (r *Record) enter(next state) {
+	if next == foreign && r.state != foreign {
+		close(r.lost)
+	}
+	r.state = next
+}
+
+// warn tells once, until it has changed, that nothing is recorded.
+func (r *Record) warn(ctx context.Context, cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state != unwritable {
+		klog.FromContext(ctx).Error(cause, "WARNING: open attempts are not recorded, because this process may not write ConfigMaps in its namespace: if it ends while "+
+			"a CreateVolume has no certain outcome and the claim is deleted before another process has taken up the work, the volume stays at the driver. "+
+			"The Role in deploy/provisioner/rbac.yaml grants the right; --attempt-record=false says that this is meant so", "namespace", r.options.Namespace)
+	}
+	r.enter(unwritable)
+}
+
+// AwaitBegun returns when the record was begun, or the context has ended.
+func (r *Record) AwaitBegun(ctx context.Context) error {
+	select {
+	case <-r.begun:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attempt
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var (
+	errUnbegun = errors.New("the record of open attempts was not read yet")
+	errStays   = errors.New("what is recorded of the volume cannot be taken off the record of open attempts without the right to write it")
+)
+
+// Put writes a document, and returns once the API server has acknowledged it: until then nothing may be
+// done that it should tell of. One that is on record as it is costs nothing. When the write fails the
+// document does not count; that it may have arrived all the same harms nobody, since nothing was done.
+func (r *Record) Put(ctx context.Context, uid types.UID, d Document) error {
+	if n := d.size(); n > maxDocument {
+		return refuseLarge(n)
+	}
+	before, err := r.want(uid, d)
+	if err != nil {
+		return err
+	}
+	if err := r.commit(ctx); err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.drop(uid)
+		if before != nil && r.state != foreign {
+			r.place(uid, before.Document, before.shard)
+		}
+		r.note()
+		return err
+	}
+	return nil
+}
+
+// want puts a document into the state that the record should have.
+func (r *Record) want(uid types.UID, d Document) (before *entry, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch r.state {
+	case unbegun:
+		return nil, errUnbegun
+	case foreign:
+		return nil, ErrForeign
+	case recording, unwritable:
+	}
+	before = r.entries[uid]
+	to, err := r.roomFor(uid, d)
+	if err != nil {
+		return nil, err
+	}
+	r.drop(uid)
+	r.place(uid, d, to)
+	return before, nil
+}
+
+// roomFor finds the object for a document: the one that has it, as long as the API server would take it,
+// so that no document is ever in two; else the first with room.
+func (r *Record) roomFor(uid types.UID, d Document) (int, error) {
+	if i, ok := r.shardOf(uid); ok {
+		if r.shards[i].bytes+r.shards[i].growth(uid, d) <= shardLimit {
+			return i, nil
+		}
+		return 0, refuseFull(len(r.entries))
+	}
+	for {
+		for i, s := range r.shards {
+			if s.bytes+s.growth(uid, d) <= r.options.ShardBytes {
+				return i, nil
+			}
+		}
+		if len(r.parked) == 0 {
+			return 0, refuseFull(len(r.entries))
+		}
+		r.drop(r.parked[0])
+	}
+}
+
+// shardOf is where a document is, or still is although it is over.
+func (r *Record) shardOf(uid types.UID) (int, bool) {
+	if e := r.entries[uid]; e != nil {
+		return e.shard, true
+	}
+	for i, s := range r.shards {
+		if s.has(string(uid)) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (r *Record) place(uid types.UID, d Document, to int) {
+	r.entries[uid] = &entry{Document: d, shard: to}
+	r.shards[to].set(uid, d)
+}
+
+func (r *Record) drop(uid types.UID) {
+	e := r.entries[uid]
+	if e == nil {
+		return
+	}
+	delete(r.entries, uid)
+	r.shards[e.shard].unset(uid, e.Document)
+	for i, other := range r.parked {
+		if other == uid {
+			r.parked = append(r.parked[:i:i], r.parked[i+1:]...)
+			break
+		}
+	}
+}
+
+// Remove takes a document off, with the next write or after a while: what stays until then is taken up
+// again by the next process, which finds that it is over.
+func (r *Record) Remove(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.entries[uid] != nil {
+		r.drop(uid)
+		r.note()
+	}
+}
+
+// Park keeps a document that this process does nothing about any more. It gives way when there is no room
+// for another.
+func (r *Record) Park(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, other := range r.parked {
+		if other == uid {
+			return
+		}
+	}
+	if r.entries[uid] != nil {
+		r.parked = append(r.parked, uid)
+	}
+}
+
+// Settle takes a document off and returns once the API server has acknowledged that. It costs nothing
+// when there is none.
+func (r *Record) Settle(ctx context.Context, uid types.UID) error {
+	if err := r.AwaitBegun(ctx); err != nil {
+		return err
+	}
+	if err := r.Check(); err != nil {
+		return err
+	}
+	if !r.leave(uid) {
+		return nil
+	}
+	if err := r.commit(ctx); err != nil {
+		return err
+	}
+	if r.leave(uid) {
+		return errStays
+	}
+	return nil
+}
+
+// leave drops a document, and tells whether the server may have it all the same.
+func (r *Record) leave(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drop(uid)
+	_, there := r.shardOf(uid)
+	for _, s := range r.shards {
+		there = there || s.unsure
+	}
+	return there
+}
+
+// Sweep writes what waits to be written.
+func (r *Record) Sweep(ctx context.Context) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	clean := true
+	for _, s := range r.shards {
+		clean = clean && len(s.dirty) == 0 && !s.unsure
+	}
+	clean = clean || r.state != recording
+	r.mu.Unlock()
+	if clean {
+		return nil
+	}
+	return r.commit(ctx)
+}
+
+// note wakes who sweeps. It is called under the lock.
+func (r *Record) note() {
+	select {
+	case r.leaving <- struct{}{}:
+	default:
+	}
+}
