@@ -83,7 +83,7 @@ func (r Row) requestCells(isOwn bool) []string {
 	if limit, known := budgetOf(r.Phase); known && isOwn {
 		writes += fmt.Sprintf(" (≤ %.1f)", limit.writes)
 		if limit.reads >= 0 {
-			reads += fmt.Sprintf(" (≤ %.0f)", limit.reads)
+			reads += fmt.Sprintf(" (≤ %.4g)", limit.reads)
 		}
 	}
 	calls := fmt.Sprintf("%.2f", r.Calls)
