@@ -4,6 +4,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 
 // DefaultGrace is how long keys in hand may go on after the end was announced.
 const DefaultGrace = time.Second
+
+// ErrNoGrace as the cause of the end of Run's context cancels keys in hand at once.
+var ErrNoGrace = errors.New("what is in hand is cancelled at once")
 
 // Options of a queue.
 type Options struct {
@@ -95,7 +99,7 @@ func (q *Queue) Len() int {
 }
 
 // Run hands out keys until the context ends. Then no further key is begun; those in hand get the grace
-// time, are cancelled, and are waited for.
+// time, unless the cause is ErrNoGrace, are cancelled, and are waited for.
 func (q *Queue) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -119,6 +123,9 @@ func (q *Queue) Run(ctx context.Context) error {
 
 	finished := make(chan struct{})
 	go func() { defer close(finished); busy.Wait() }()
+	if errors.Is(context.Cause(ctx), ErrNoGrace) {
+		cancel()
+	}
 	grace := q.options.Clock.NewTimer(q.options.Grace)
 	defer grace.Stop()
 	select {

@@ -5,6 +5,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,6 +117,20 @@ func TestEndGivesGraceThenCancels(t *testing.T) {
 	stop := start(t, q)
 	<-started
 	stop() // hangs when the key in hand is not cancelled
+}
+
+// Who has lost the right to work must not use the grace of who leaves. Hangs where the cause is ignored.
+func TestEndWithoutGraceCancelsAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	q := NewQueue(func(work context.Context, _ Key) (Result, error) {
+		cancel(fmt.Errorf("lost: %w", ErrNoGrace))
+		<-work.Done()
+		return Result{}, work.Err()
+	}, Options{Name: "graceless", Workers: 1, Grace: time.Hour})
+	q.Add(key("hangs"))
+	if err := q.Run(ctx); err != nil {
+		t.Error(err)
+	}
 }
 
 // steppedInto moves the clock and tells whether another run came. When one is expected the clock moves

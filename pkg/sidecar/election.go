@@ -9,17 +9,23 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 )
 
-// leaseTolerance is how long a renewal may be overdue, beyond the lease itself, before health says so.
-const leaseTolerance = 20 * time.Second
-
-// takeTime is what the elector gets to finish taking a lease that was seen free.
-const takeTime = 100 * time.Millisecond
+const (
+	// leaseTolerance is how long a renewal may be overdue, beyond the lease itself, before health says so.
+	leaseTolerance = 20 * time.Second
+	// standbyJitter spreads the candidates, up to so many times the retry period.
+	standbyJitter = 1.2
+	// lastTry is what taking the lease may still take when the process is told to end.
+	lastTry = time.Second
+	// minTry is what a renewal gets at least, however near the deadline is.
+	minTry = 100 * time.Millisecond
+)
 
 // errLeaseLost ends what runs under a lease. It is a state: the process stands by again.
 var errLeaseLost = errors.New("the lease was lost")
@@ -28,97 +34,154 @@ var errLeaseLost = errors.New("the lease was lost")
 type campaign struct {
 	election Election
 	lock     *leaseLock
-	watchdog *leaderelection.HealthzAdaptor
-	released <-chan struct{}
+	// leading is told the changes; it may be nil.
+	leading func(bool)
+	// free and robbed bring news from the watch of the lease.
+	free, robbed <-chan struct{}
 }
 
 // lead stands by until the lease is held, works, and gives the lease back after the work has ended. It
 // returns errLeaseLost when the lease went first.
 func (c *campaign) lead(ctx context.Context, work func(context.Context) error) error {
-	for ctx.Err() == nil {
-		again, err := c.term(ctx, work)
-		if !again {
-			return err
-		}
+	logger := klog.FromContext(ctx).WithValues("lease", c.lock.key.String())
+	if !c.standBy(klog.NewContext(ctx, logger)) {
+		return nil
 	}
-	return nil
-}
-
-// term is one candidacy. A new one begins when the lease was seen free, since the elector would look only
-// after its retry period.
-func (c *campaign) term(ctx context.Context, work func(context.Context) error) (again bool, err error) {
-	// The elector must outlive the work: its end gives the lease to somebody else.
-	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	select {
-	case <-c.released: // news of before; the elector looks for itself first
-	default:
-	}
-	won, ended := make(chan struct{}), make(chan struct{})
-	defer func() { stop(); <-ended }()
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: c.lock, Name: c.lock.key.Name, WatchDog: c.watchdog, ReleaseOnCancel: true,
-		LeaseDuration: c.election.LeaseDuration, RenewDeadline: c.election.RenewDeadline, RetryPeriod: c.election.RetryPeriod,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { close(won) },
-			OnStoppedLeading: func() {},
-		},
-	})
-	if err != nil {
-		close(ended)
-		return false, fmt.Errorf("leader election: %w", err)
-	}
-	c.watchdog.SetLeaderElection(elector)
-	defer c.watchdog.SetLeaderElection(nil)
-	go func() { defer close(ended); elector.Run(electing) }()
-
-	select {
-	case <-ctx.Done():
-		return false, nil
-	case <-c.released:
-		select {
-		case <-won: // what was seen free is ours by now
-		case <-time.After(takeTime):
-			return true, nil
-		}
-	case <-ended:
-		return true, nil // won and lost before anything began
-	case <-won:
-	}
-	return false, c.workWhile(ctx, ended, work)
-}
-
-// workWhile works until the work ends, is told to end, or the lease is gone.
-func (c *campaign) workWhile(ctx context.Context, lost <-chan struct{}, work func(context.Context) error) error {
-	logger := klog.FromContext(ctx).WithValues("lease", c.lock.Describe())
 	logger.Info("Leading", "identity", c.lock.identity)
-	working, stop := context.WithCancel(ctx)
-	defer stop()
+	c.lock.record("became leader")
+	c.tell(true)
+	// The lease must outlive the work: its end gives it to somebody else.
+	holding, let := context.WithCancel(context.WithoutCancel(ctx))
+	lost := make(chan error, 1)
+	go func() { lost <- c.hold(klog.NewContext(holding, logger)) }()
+	working, stop := context.WithCancelCause(ctx)
 	result := make(chan error, 1)
 	go func() { result <- work(working) }()
+
+	var err, why error
 	select {
-	case err := <-result:
-		return err
-	case <-lost:
-		logger.Error(nil, "Lost the lease: stopping all work at once")
-		stop()
-		return errors.Join(errLeaseLost, <-result)
+	case why = <-lost:
+		logger.Error(why, "Lost the lease: stopping all work at once")
+		stop(fmt.Errorf("%w: %w", errLeaseLost, reconcile.ErrNoGrace))
+		err = errors.Join(errLeaseLost, <-result)
+	case err = <-result:
+		stop(nil)
+		let()
+		why = <-lost
+	}
+	let()
+	c.lock.setRenewed(time.Time{})
+	c.tell(false)
+	c.lock.record("stopped leading")
+	if why == nil {
+		c.release(holding, logger)
+	}
+	return err
+}
+
+func (c *campaign) tell(leads bool) {
+	if c.leading != nil {
+		c.leading(leads)
 	}
 }
 
-// watchLease tells when the lease is free. Without the right to watch it, the elector's own timer does.
-func watchLease(lock *leaseLock) (*kube.Informer[*coordinationv1.Lease], <-chan struct{}) {
-	released := make(chan struct{}, 1)
+// standBy returns true with the lease, and false when the context has ended before.
+func (c *campaign) standBy(ctx context.Context) bool {
+	logger, told := klog.FromContext(ctx), ""
+	for ctx.Err() == nil {
+		held, err := c.try(ctx)
+		switch {
+		case held:
+			return true
+		case err != nil && err.Error() != told:
+			told = err.Error()
+			logger.Error(err, "Cannot take part in the election now; it is tried on and on")
+		case err == nil:
+			told = ""
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.free:
+		case <-c.lock.clock.After(wait.Jitter(c.election.RetryPeriod, standbyJitter)):
+		}
+	}
+	return false
+}
+
+// try looks once. A write that was begun gets a moment at the end of the context: nobody would give back
+// what it has taken.
+func (c *campaign) try(ctx context.Context) (bool, error) {
+	trying, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.election.RenewDeadline)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastTry, cancel) })()
+	return c.lock.take(trying)
+}
+
+// hold renews the lease until the context ends. It returns why the lease is lost.
+func (c *campaign) hold(ctx context.Context) error {
+	logger := klog.FromContext(ctx)
+	select {
+	case <-c.robbed: // news of the one before
+	default:
+	}
+	for {
+		left := c.election.RenewDeadline - c.lock.age()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.robbed:
+		case <-c.lock.clock.After(max(0, min(c.election.RetryPeriod, left))):
+		}
+		left = c.election.RenewDeadline - c.lock.age()
+		trying, cancel := context.WithTimeout(ctx, max(left, minTry))
+		err := c.lock.renew(trying)
+		cancel()
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errLeaseLost):
+			return err
+		case c.lock.age() >= c.election.RenewDeadline:
+			return fmt.Errorf("not renewed for %v: %w", c.election.RenewDeadline, err)
+		default:
+			logger.V(2).Info("Renewing the lease failed", "err", err)
+		}
+	}
+}
+
+// release lets another one lead at once. Without, it would have to wait until the lease runs out.
+func (c *campaign) release(ctx context.Context, logger klog.Logger) {
+	giving, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.election.RenewDeadline)
+	defer cancel()
+	if err := c.lock.release(giving); err != nil && !kube.IsGone(err) {
+		logger.Error(err, "The lease was not given back: another one has to wait until it runs out")
+	}
+}
+
+// watchLease brings news of the lease. Without the right to watch it, timers have to do.
+func watchLease(c *campaign) *kube.Informer[*coordinationv1.Lease] {
+	free, robbed := make(chan struct{}, 1), make(chan struct{}, 1)
+	c.free, c.robbed = free, robbed
+	lock := c.lock
 	informer := kube.NewInformer(lock.client, kube.InformerOptions[*coordinationv1.Lease]{
 		Namespace: lock.key.Namespace, FieldSelector: "metadata.name=" + lock.key.Name,
 	})
 	informer.OnChange(func(change kube.Change[*coordinationv1.Lease]) {
-		if holder := change.Object().Spec.HolderIdentity; !change.Deleted && holder != nil && *holder != "" {
-			return
-		}
-		select {
-		case released <- struct{}{}:
-		default:
+		switch holder := holderOf(change.Object()); {
+		case change.Deleted || holder == "":
+			ring(free)
+		case holder != lock.identity:
+			ring(robbed)
 		}
 	})
-	return informer, released
+	return informer
+}
+
+// ring leaves a message for who does not listen now.
+func ring(bell chan<- struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
 }

@@ -99,6 +99,21 @@ func TestLostLeaseIsAState(t *testing.T) {
 	b.untilJournal("room works, room stops, room works")
 }
 
+// With a retry period of half a minute only the watch can tell that another one has taken the lease.
+func TestRobbedLeaseEndsTheWorkAtOnce(t *testing.T) {
+	b := elect(t, func(p *Program) {
+		p.Options.Election.RetryPeriod, p.Options.Election.RenewDeadline, p.Options.Election.LeaseDuration = 30*time.Second, 60*time.Second, 90*time.Second
+	})
+	b.driver.serve(t, b.socket)
+	b.begin()
+	b.untilJournal("room works")
+	until(t, "the lease is watched", func() bool {
+		return slices.ContainsFunc(b.api.Requests(), func(r kit.Request) bool { return r.Verb == "watch" && r.Resource == "leases" })
+	})
+	rob(b, "somebody")
+	b.untilJournal("room works, room stops")
+}
+
 func TestAPIOutageLosesTheLeaseAndNotTheProcess(t *testing.T) {
 	b := elect(t, nil)
 	b.driver.serve(t, b.socket)

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"k8s.io/client-go/tools/leaderelection"
 )
 
 // What health speaks of.
@@ -27,11 +25,11 @@ type health struct {
 	mu     sync.Mutex
 	checks map[string]string
 	notes  map[string]string
-	leases map[string]*leaderelection.HealthzAdaptor
+	leases map[string]*leaseLock
 }
 
 func newHealth() *health {
-	return &health{checks: map[string]string{}, notes: map[string]string{}, leases: map[string]*leaderelection.HealthzAdaptor{}}
+	return &health{checks: map[string]string{}, notes: map[string]string{}, leases: map[string]*leaseLock{}}
 }
 
 // set records a check; no problem is an empty text.
@@ -52,24 +50,21 @@ func (h *health) note(name, text string) {
 	h.notes[name] = text
 }
 
-// lease is the health of one lease, which lasts as long as the process.
-func (h *health) lease(name string) *leaderelection.HealthzAdaptor {
+// lease adds a lease to what health is about, in place of an earlier campaign for it.
+func (h *health) lease(lock *leaseLock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.leases[name] == nil {
-		h.leases[name] = leaderelection.NewLeaderHealthzAdaptor(leaseTolerance)
-	}
-	return h.leases[name]
+	h.leases[lock.key.Name] = lock
 }
 
 // overdue says which lease is held by this process and has not been renewed although its time, and some
 // more, is over. Then nothing helps but a new process.
-func (h *health) overdue(request *http.Request) error {
+func (h *health) overdue() error {
 	h.mu.Lock()
 	leases := maps.Clone(h.leases)
 	h.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(leases)) {
-		if err := leases[name].Check(request); err != nil {
+		if err := leases[name].overdue(); err != nil {
 			return fmt.Errorf("lease %s: %w", name, err)
 		}
 	}
@@ -77,8 +72,8 @@ func (h *health) overdue(request *http.Request) error {
 }
 
 // serveLeases answers as the sidecars of old did.
-func (h *health) serveLeases(w http.ResponseWriter, r *http.Request) {
-	if err := h.overdue(r); err != nil {
+func (h *health) serveLeases(w http.ResponseWriter, _ *http.Request) {
+	if err := h.overdue(); err != nil {
 		http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
 		return
 	}
@@ -86,9 +81,9 @@ func (h *health) serveLeases(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveReady tells whether the process can do its work, or could at once if it led.
-func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
+func (h *health) serveReady(w http.ResponseWriter, _ *http.Request) {
 	text, ready := h.report()
-	if err := h.overdue(r); err != nil {
+	if err := h.overdue(); err != nil {
 		text, ready = text+fmt.Sprintf("not ok: leader election: %v\n", err), false
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

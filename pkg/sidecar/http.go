@@ -15,8 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/component-base/metrics/legacyregistry"
-	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection" // leader_election_*
-	_ "k8s.io/component-base/metrics/prometheus/workqueue"               // workqueue_*
+	_ "k8s.io/component-base/metrics/prometheus/workqueue" // workqueue_*
 	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/driver"
@@ -34,11 +33,21 @@ type meters struct {
 	driver  driver.Options
 	process *prometheus.Registry
 	rooms   atomic.Pointer[prometheus.Registry]
+	// leading and retried have the names and the labels that client-go's elector gives them.
+	leading *prometheus.GaugeVec
+	retried *prometheus.CounterVec
 }
 
 func newMeters(isMigrated func(driver string) bool) *meters {
 	m := &meters{driver: driver.Options{Metrics: driver.NewMetrics(isMigrated)}, process: prometheus.NewRegistry()}
 	m.rooms.Store(prometheus.NewRegistry())
+	m.leading = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "leader_election_master_status", Help: "Whether this process holds the lease of that name: 1 if it does, 0 if it stands by.",
+	}, []string{"name"})
+	m.retried = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "leader_election_slowpath_total", Help: "Renewals of the lease of that name that took more than one write.",
+	}, []string{"name"})
+	m.process.MustRegister(m.leading, m.retried)
 	return m
 }
 

@@ -94,13 +94,22 @@ func byLease(runnables []Runnable, own string) map[string][]Runnable {
 }
 
 func (l *life) campaign(name string) (*campaign, *kube.Informer[*coordinationv1.Lease]) {
+	election, leads := l.Options.Election, l.meters.leading.WithLabelValues(name)
+	leads.Set(0)
 	lock := &leaseLock{
 		client: l.leaseClient, key: kube.Key{Namespace: l.leaseNamespace, Name: name}, identity: l.holder,
-		labels: l.Options.Election.Labels, recorder: l.events.recorder(name + "/" + l.holder),
+		labels: election.Labels, lasts: election.LeaseDuration, recorder: l.events.recorder(name + "/" + l.holder),
+		clock: l.clock, retried: l.meters.retried.WithLabelValues(name),
 	}
+	l.health.lease(lock)
 	l.access.require(Right{"coordination.k8s.io", "leases", "get create patch", l.leaseNamespace, "leader election"})
-	informer, released := watchLease(lock)
-	return &campaign{election: l.Options.Election, lock: lock, watchdog: l.health.lease(name), released: released}, informer
+	c := &campaign{election: election, lock: lock, leading: func(is bool) {
+		leads.Set(0)
+		if is {
+			leads.Set(1)
+		}
+	}}
+	return c, watchLease(c)
 }
 
 // keepWatch runs an informer as soon as the process has the right to. Without, it would only ask again

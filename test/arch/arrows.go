@@ -173,7 +173,9 @@ var owners = []owner{
 	{"github.com/kubernetes-csi/csi-lib-utils/protosanitizer", []string{"driver"}, "requests are logged where they are sent"},
 	{"github.com/kubernetes-csi/csi-lib-utils/accessmodes", []string{"provision"}, "access modes are mapped in one table"},
 	{"github.com/kubernetes-csi/csi-lib-utils/", []string{"sidecar"}, "its flags live in a variable of the whole process"},
-	{"k8s.io/client-go/tools/leaderelection/", []string{"sidecar"}, "leading is a matter of the process"},
+	{"k8s.io/client-go/tools/leaderelection/", nil, "it brings the client of all of Kubernetes"},
+	{"k8s.io/client-go/kubernetes/", nil, "it is half of a program's size"},
+	{"k8s.io/client-go/informers/", nil, "it is half of a program's size"},
 	{"k8s.io/component-base/metrics", []string{"driver", "sidecar"}, "what is measured has two sources"},
 	{"k8s.io/component-base/", []string{"sidecar"}, "logging and feature gates are set up once"},
 	{"k8s.io/csi-translation-lib", []string{"migration"}, "one form of a volume is decided on, the other is only stored"},
@@ -189,8 +191,11 @@ func checkOwners(t *Tree) []Finding {
 		for _, p := range f.imports() {
 			i := slices.IndexFunc(owners, func(o owner) bool { return matches(p, []string{o.imports}) })
 			if i >= 0 && !slices.Contains(owners[i].rooms, dir) {
-				found = append(found, Finding{"owners", f.Path, fmt.Sprintf("imports %s, which only %s may: %s",
-					p, strings.Join(owners[i].rooms, " and "), owners[i].why)})
+				who := "nobody"
+				if len(owners[i].rooms) > 0 {
+					who = "only " + strings.Join(owners[i].rooms, " and ")
+				}
+				found = append(found, Finding{"owners", f.Path, fmt.Sprintf("imports %s, which %s may: %s", p, who, owners[i].why)})
 			}
 		}
 	}

@@ -62,7 +62,8 @@ var arrowProofs = []proof{
 	{"only driver measures", "owners", "pkg/sidecar/http.go", importing("sidecar", "github.com/kubernetes-csi/csi-lib-utils/metrics"), "only driver"},
 	{"only the roof has global flags", "owners", "pkg/controller/claim/options.go", importing("claim", "github.com/kubernetes-csi/csi-lib-utils/standardflags"), "only sidecar"},
 	{"only provision maps access modes", "owners", "pkg/kube/kube.go", importing("kube", "github.com/kubernetes-csi/csi-lib-utils/accessmodes"), "only provision"},
-	{"only the roof leads", "owners", "pkg/controller/content/controller.go", importing("content", "k8s.io/client-go/tools/leaderelection/resourcelock"), "only sidecar"},
+	{"nobody brings all of Kubernetes to lead", "owners", "pkg/sidecar/lease.go", importing("sidecar", "k8s.io/client-go/tools/leaderelection/resourcelock"), "nobody"},
+	{"nor to write", "owners", "pkg/kube/kube.go", importing("kube", "k8s.io/client-go/kubernetes/typed/core/v1"), "nobody"},
 }
 
 func TestArrows(t *testing.T) { prove(t, arrowProofs) }

@@ -102,8 +102,6 @@ func checkGetNames(t *Tree) []Finding {
 		for _, fn := range functions(f) {
 			name := fn.Name.Name
 			isRPC := fn.Recv != nil && f.within("pkg/driver")
-			// The elector's lock is an interface of client-go.
-			isRPC = isRPC || fn.Recv != nil && f.Path == "pkg/sidecar/lease.go"
 			if regexp.MustCompile(`^Get([A-Z0-9_]|$)`).MatchString(name) && !isRPC && !slices.Contains(foreignNames, name) {
 				found = append(found, Finding{"get (R7)", t.at(fn), name + ": Fetch… for a live read, Next…, Build…, Is… or a plain noun for what costs nothing"})
 			}
