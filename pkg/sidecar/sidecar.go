@@ -122,6 +122,7 @@ const sameSignal = 500 * time.Millisecond
 // live runs until the work ends by itself or is told to end. Who sends the signal twice means it: then
 // nothing is waited for.
 func (p *process) live(ctx context.Context) error {
+	fitMemory(klog.FromContext(ctx), os.DirFS("/"), os.Getenv)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
