@@ -38,9 +38,9 @@ var apiSorts = []sort{
 	{name: "dropped watches", share: 8, wheres: watched},
 	{name: "expired watches", share: 5, wheres: watched},
 	{name: "old caches", share: 12, wheres: watched},
-	{name: "caches standing still", share: 8, wheres: watched},
+	{name: "caches standing still", share: 5, wheres: watched},
 	{name: "cut connections", share: 3},
-	{name: "API server down", share: 3},
+	{name: "API server down", share: 2},
 }
 
 var apiBlows = map[string]func(a *proxy.API, b blow) *proxy.Fault{
@@ -92,10 +92,10 @@ var driverSorts = []sort{
 	{name: string(script.NoSnapshot), share: 3, wheres: []string{"CreateSnapshot"}, common: true},
 	{name: string(script.NoSnapshotID), share: 3, wheres: []string{"CreateSnapshot"}, common: true},
 	{name: "driver forgets", share: 4, common: true},
-	{name: "driver killed", share: 6, common: true},
+	{name: "driver killed", share: 3, common: true},
 	{name: "lost calls", share: 5, wheres: makers},
 	{name: "lost answers of the driver", share: 8, wheres: makers},
-	{name: "driver gone", share: 5},
+	{name: "driver gone", share: 3},
 	{name: "driver cut off", share: 4},
 }
 

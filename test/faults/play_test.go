@@ -97,7 +97,11 @@ func (p *play) perform(ctx context.Context) {
 		p.apis[program].ReleaseAll()
 		p.drivers[program].ReleaseAll()
 	}
-	p.note(p.script.Reset(ctx))
+	// A driver that was killed last may not listen yet.
+	p.note(await(ctx, "the driver takes its script back", pace, func() (bool, string) {
+		err := p.script.Reset(ctx)
+		return err == nil, fmt.Sprint(err)
+	}))
 	p.figures.took = time.Since(begin)
 }
 

@@ -86,7 +86,7 @@ func write(seed uint64, count int) plot {
 		letter string
 		table  []sort
 		gap    time.Duration
-	}{{"a", apiSorts, 120 * time.Millisecond}, {"d", driverSorts, 150 * time.Millisecond}, {"k", endSorts, 1200 * time.Millisecond}} {
+	}{{"a", apiSorts, 200 * time.Millisecond}, {"d", driverSorts, 200 * time.Millisecond}, {"k", endSorts, 1200 * time.Millisecond}} {
 		chance := rand.New(rand.NewPCG(seed, uint64(i)+2))
 		at := between(chance, 0, stream.gap)
 		for n := 1; at < end; n++ {
@@ -102,7 +102,7 @@ func write(seed uint64, count int) plot {
 // shares of the kinds, in percent: claims first, since the others need them.
 func newLife(fate *rand.Rand, before []life, i int) life {
 	l := life{
-		id: fmt.Sprint("o", i+1), at: time.Duration(i)*rate + between(fate, 0, rate), waits: fate.IntN(100) < 50,
+		id: fmt.Sprint("o", i+1), at: time.Duration(i)*rate + between(fate, 0, rate), waits: fate.IntN(100) < 65,
 		lingers: between(fate, 0, 1500*time.Millisecond), stays: fate.IntN(100) < 25,
 	}
 	if fate.IntN(3) == 0 {
@@ -122,7 +122,7 @@ func newLife(fate *rand.Rand, before []life, i int) life {
 	}
 	// One of the latest, since most of the others are gone by now.
 	var candidates []string
-	for _, other := range before[max(0, len(before)-25):] {
+	for _, other := range before[max(0, len(before)-12):] {
 		if other.kind.isClaim() != (l.kind == restored) {
 			candidates = append(candidates, other.id)
 		}
@@ -160,7 +160,7 @@ func newBlow(chance *rand.Rand, table []sort) blow {
 	s := table[chosen]
 	b := blow{
 		what: s.name, whom: string(programs[chance.IntN(len(programs))]), times: 1 + chance.IntN(4),
-		lasts: between(chance, 100*time.Millisecond, 2*time.Second), late: between(chance, 50*time.Millisecond, 1500*time.Millisecond),
+		lasts: between(chance, 100*time.Millisecond, 2500*time.Millisecond), late: between(chance, 50*time.Millisecond, 1500*time.Millisecond),
 		pick: chance.Uint64(),
 	}
 	if where := chance.Uint64(); len(s.wheres) > 0 {

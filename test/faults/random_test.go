@@ -145,15 +145,15 @@ func (p *play) judge(ctx context.Context) {
 // settles waits until nothing is wrong any more, and complains of all that still is in the end.
 func (p *play) settles(ctx context.Context, wrong func(view) []string) {
 	for deadline := time.Now().Add(p.patience); ; {
-		v, err := p.look(ctx)
-		if err != nil {
-			p.note(err)
-			return
-		}
 		for _, name := range p.ledger.disowned() {
 			_ = p.script.Forget(ctx, name) // It was not even made, mostly; or somebody came first.
 		}
-		left := wrong(v)
+		var left []string
+		if v, err := p.look(ctx); err != nil {
+			left = []string{err.Error()}
+		} else {
+			left = wrong(v)
+		}
 		if len(left) == 0 {
 			return
 		}

@@ -168,14 +168,22 @@ func (r *round) await(ctx context.Context, struck <-chan proxy.Effect, end strin
 		default:
 		}
 		isOver, why := r.looksLike(ctx, end)
-		if isOver && r.isQuiet(ctx, 4*pace) {
-			r.counter.Reset() // The cut comes too late.
+		if isOver && r.isMissed(ctx) {
 			return nil
 		}
 		if time.Now().After(deadline) || !rest(ctx, pace) {
 			return fmt.Errorf("no cut, and no end either: %s", why)
 		}
 	}
+}
+
+// isMissed says of a life that seems to be over that it had fewer effects this time, and sees to it that the cut comes no more.
+func (r *round) isMissed(ctx context.Context) bool {
+	if !r.isQuiet(ctx, 4*pace) || r.counter.Count() >= r.effect {
+		return false // It is being cut right now.
+	}
+	r.counter.Reset()
+	return true
 }
 
 func (r *round) restart() error {
@@ -188,7 +196,6 @@ func (r *round) restart() error {
 
 // undoWhileAway deletes the object when both are dead, or when its life is over without that.
 func (r *round) undoWhileAway(ctx context.Context, struck <-chan proxy.Effect) error {
-	over := false
 	err := await(ctx, "the cut is reached", pace, func() (bool, string) {
 		select {
 		case <-struck:
@@ -199,14 +206,10 @@ func (r *round) undoWhileAway(ctx context.Context, struck <-chan proxy.Effect) e
 		if err != nil {
 			return unreadable(err)
 		}
-		over = len(v.faults()) == 0 && r.isQuiet(ctx, 4*pace)
-		return over, "neither a cut nor an end"
+		return len(v.faults()) == 0 && r.isMissed(ctx), "neither a cut nor an end"
 	})
 	if err != nil {
 		return err
-	}
-	if over {
-		r.counter.Reset()
 	}
 	if err := r.scenario.undo(ctx, r.crew, r.name); err != nil {
 		return err

@@ -97,7 +97,7 @@ func (c *crew) sample(ctx context.Context, program stage.Program) (sample, error
 		if look > 0 && !rest(ctx, time.Second) {
 			return smallest, ctx.Err()
 		}
-		said, err := c.metricsOf(ctx, program)
+		said, err := c.page(ctx, program, "/metrics")
 		if err != nil {
 			return smallest, err
 		}
