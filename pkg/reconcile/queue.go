@@ -35,6 +35,9 @@ type Options struct {
 	// Lane sorts keys into lanes, each with its own workers, so that slow work of one sort does not hold
 	// up another. It is asked when the key's turn comes. Nil means one lane.
 	Lane func(Key) string
+	// RetriesApart gives keys that have failed, and wait no more, workers of their own in each lane: what waits
+	// long for its first turn must not keep those away that could go on.
+	RetriesApart bool
 	// Grace is how long keys in hand may go on after Run's context has ended; 0 means DefaultGrace.
 	Grace time.Duration
 }
@@ -142,6 +145,9 @@ func (q *Queue) Run(ctx context.Context) error {
 func (q *Queue) take(key Key) (name string, free bool) {
 	if q.options.Lane != nil {
 		name = q.options.Lane(key)
+	}
+	if q.options.RetriesApart && q.backoff.NumRequeues(key) > 0 {
+		name += "\x00again"
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

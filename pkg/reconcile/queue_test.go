@@ -50,6 +50,29 @@ func TestFullLaneDoesNotHoldUpAnother(t *testing.T) {
 	stop()
 }
 
+// A key that has failed and can go on must not wait behind those that wait for what it holds.
+func TestRetriesHaveWorkersOfTheirOwn(t *testing.T) {
+	release := make(chan struct{})
+	var tries atomic.Int32
+	q := NewQueue(func(_ context.Context, k Key) (Result, error) {
+		if k.Name != "first" {
+			<-release
+			return Result{}, nil
+		}
+		if tries.Add(1) == 1 {
+			return Result{}, fault.RetryAfter(errors.New("no"), time.Millisecond)
+		}
+		close(release)
+		return Result{}, nil
+	}, Options{Name: "apart", Workers: 1, RetriesApart: true})
+	q.Add(key("first"))
+	q.Add(key("second"))
+	q.Add(key("third"))
+	stop := start(t, q)
+	<-release // hangs when those that wait hold the only worker
+	stop()
+}
+
 func TestOneKeyIsNeverHandledTwiceAtOnce(t *testing.T) {
 	var running, worst, runs atomic.Int32
 	q := NewQueue(func(context.Context, Key) (Result, error) {

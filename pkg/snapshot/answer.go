@@ -166,7 +166,12 @@ func afterFailure(in ContentInput, err error) After {
 	if fault.IsBusy(err) {
 		limit = min(limit, busyMax)
 	}
-	after.Attempt.NotBefore = in.Now.Add(grow(in.Options.RetryStart, limit, after.Attempt.Failures))
+	wait := grow(in.Options.RetryStart, limit, after.Attempt.Failures)
+	if asked, ok := fault.RetryDelay(err); ok {
+		// The driver is likely to be at work until then.
+		wait = asked
+	}
+	after.Attempt.NotBefore = in.Now.Add(wait)
 	return after
 }
 

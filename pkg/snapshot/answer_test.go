@@ -202,6 +202,12 @@ func TestDelaysGrow(t *testing.T) {
 	if got := AfterCreate(i, Answer{}, code(codes.Unavailable)).Attempt.NotBefore.Sub(now); got != busyMax {
 		t.Errorf("a driver that comes back soon: %v", got)
 	}
+	asked := fault.RetryAfter(code(codes.DeadlineExceeded), 42*time.Second)
+	for name, got := range map[string]After{"create": AfterCreate(con(), Answer{}, asked), "poll": AfterPoll(con(cut), Answer{}, asked), "delete": AfterDelete(con(finished), asked)} {
+		if got.Attempt.NotBefore.Sub(now) != 42*time.Second {
+			t.Errorf("B045 %s: the driver is at work until then: %v", name, got.Attempt.NotBefore.Sub(now))
+		}
+	}
 }
 
 func TestAfterDelete(t *testing.T) {

@@ -23,7 +23,7 @@ var (
 	}, factsBar...)
 	facts   = []string{"wellknown", "fault", "capability"}
 	thought = []string{"topology", "params", "binding", "snapshot", "provision", "capacity"}
-	hands   = []string{"driver", "kube", "attempt", "reconcile"}
+	hands   = []string{"driver", "throttle", "kube", "attempt", "reconcile"}
 	// rooms may also translate what is from before the driver.
 	besides = []string{"migration"}
 )
@@ -45,6 +45,7 @@ var arrows = map[string]row{
 	"migration": {barred: []string{"context", "k8s.io/client-go/", "github.com/container-storage-interface/"}},
 
 	"driver":    {ours: []string{"fault", "capability"}, barred: []string{"k8s.io/client-go/", "k8s.io/api/"}},
+	"throttle":  {ours: []string{"fault"}, barred: []string{"k8s.io/client-go/", "k8s.io/api/", "k8s.io/klog/", "google.golang.org/grpc/"}},
 	"kube":      {ours: []string{"wellknown", "fault", "topology"}, barred: []string{"google.golang.org/grpc/", "github.com/container-storage-interface/"}},
 	"attempt":   {ours: []string{"kube"}, barred: []string{"google.golang.org/", "github.com/container-storage-interface/", "github.com/kubernetes-csi/"}},
 	"reconcile": {ours: []string{"fault"}, barred: []string{"k8s.io/api/", "github.com/container-storage-interface/", "github.com/kubernetes-csi/", "google.golang.org/grpc/"}},

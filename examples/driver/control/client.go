@@ -110,6 +110,14 @@ func (c *Client) Limit(ctx context.Context, t Target, parallel int) (string, err
 	return c.Add(ctx, r)
 }
 
+// Work makes each object take that long once, so many objects at a time, even
+// if nobody waits for it.
+func (c *Client) Work(ctx context.Context, t Target, parallel int, d time.Duration) (string, error) {
+	r := t.rule(script.Work)
+	r.Parallel, r.Duration = parallel, d
+	return c.Add(ctx, r)
+}
+
 // Distort spoils the answers.
 func (c *Client) Distort(ctx context.Context, t Target, d script.Distortion) (string, error) {
 	r := t.rule(script.Distort)

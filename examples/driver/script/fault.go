@@ -60,6 +60,9 @@ func (s *Script) before(ctx context.Context, c call) (func(), error) {
 	for _, r := range s.take(c, false, Lag) {
 		r.lag()
 	}
+	for _, r := range s.take(c, false, Work) {
+		s.work(r, c)
+	}
 	return leave, nil
 }
 
@@ -119,6 +122,26 @@ func (r *rule) lag() {
 	case <-timer.C:
 	case <-r.released:
 	}
+}
+
+// work does not look at the caller either, and is done once for each object.
+func (s *Script) work(r *rule, c call) {
+	object := strings.Join(c.subjects, " ")
+	s.mu.Lock()
+	worked := r.worked[object]
+	s.mu.Unlock()
+	if worked {
+		return
+	}
+	select {
+	case r.slots <- struct{}{}:
+		r.lag()
+		<-r.slots
+	case <-r.released:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.worked[object] = true
 }
 
 // hold waits until the duration is over, the rule is released or the caller

@@ -36,6 +36,9 @@ const (
 	Lag Action = "lag"
 	// Limit lets at most Parallel calls be at work; the others queue.
 	Limit Action = "limit"
+	// Work is what an object takes once: the time, of at most Parallel objects at
+	// once, and whether or not anybody waits. Later calls for it find it done.
+	Work Action = "work"
 	// Distort spoils a good answer, see Distortion.
 	Distort Action = "distort"
 	// Unready keeps snapshots from being reported as ready.
@@ -75,11 +78,11 @@ type Rule struct {
 	// Code and Message are for the failing actions; Code is a number.
 	Code    codes.Code `json:"code,omitempty"`
 	Message string     `json:"message,omitempty"`
-	// Duration is for Hang (zero: until released), Lag and Unready.
+	// Duration is for Hang (zero: until released), Lag, Work and Unready.
 	Duration time.Duration `json:"duration,omitempty"`
 	// Calls is for Unready: the snapshot is ready at the n-th look.
 	Calls int `json:"calls,omitempty"`
-	// Parallel is for Limit.
+	// Parallel is for Limit and Work.
 	Parallel   int        `json:"parallel,omitempty"`
 	Distortion Distortion `json:"distortion,omitempty"`
 	// Hits counts the calls affected so far.
@@ -92,6 +95,7 @@ type rule struct {
 	released chan struct{}
 	slots    chan struct{}
 	looks    map[string]int
+	worked   map[string]bool
 }
 
 // Script is safe for concurrent use.
@@ -118,8 +122,8 @@ func (s *Script) Add(r Rule) (string, error) {
 	defer s.mu.Unlock()
 	s.serial++
 	r.ID, r.Hits = "r"+strconv.Itoa(s.serial), 0
-	added := &rule{Rule: r, released: make(chan struct{}), looks: map[string]int{}}
-	if r.Action == Limit {
+	added := &rule{Rule: r, released: make(chan struct{}), looks: map[string]int{}, worked: map[string]bool{}}
+	if r.Action == Limit || r.Action == Work {
 		added.slots = make(chan struct{}, r.Parallel)
 	}
 	s.rules = append(s.rules, added)
@@ -156,6 +160,12 @@ var ingredients = map[Action]func(Rule) string{
 	Limit: func(r Rule) string {
 		if r.Parallel < 1 {
 			return "a number of parallel calls"
+		}
+		return ""
+	},
+	Work: func(r Rule) string {
+		if r.Parallel < 1 || r.Duration == 0 {
+			return "a duration and a number of objects at once"
 		}
 		return ""
 	},

@@ -24,6 +24,8 @@ func TestRulesThatMakeNoSense(t *testing.T) {
 		{Action: Fail, Code: codes.Internal, Times: -1},
 		{Action: Lag},
 		{Action: Limit},
+		{Action: Work, Parallel: 1},
+		{Action: Work, Duration: time.Second},
 		{Action: Distort, Distortion: "ugly"},
 	} {
 		if id, err := New(clock, nil).Add(r); err == nil {

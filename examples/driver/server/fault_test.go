@@ -151,6 +151,40 @@ func TestLimitQueues(t *testing.T) {
 	must(t, <-done)
 }
 
+func TestWorkIsDoneOnce(t *testing.T) {
+	r := start(t, plain)
+	id, err := r.control.Work(r.ctx, control.On("CreateVolume"), 1, time.Hour)
+	must(t, err)
+	ctx, cancel := context.WithCancel(r.ctx)
+	done := make(chan error, 2)
+	go func() {
+		_, err := r.CreateVolume(ctx, ask("v", mib))
+		done <- err
+	}()
+	r.opened(t, 1)
+	cancel()
+	wantCode(t, <-done, codes.Canceled)
+	wantCode(t, r.create("v"), codes.Aborted)
+	must(t, r.control.Release(r.ctx, id))
+	r.opened(t, 0)
+
+	_, err = r.control.Work(r.ctx, control.On("CreateVolume"), 1, 50*time.Millisecond)
+	must(t, err)
+	began := time.Now()
+	for range 2 {
+		go func() { done <- r.create("w") }()
+		wantCode(t, <-done, codes.OK)
+	}
+	if took := time.Since(began); took < 50*time.Millisecond {
+		t.Errorf("the work took %v", took)
+	}
+	rules, err := r.control.Rules(r.ctx)
+	must(t, err)
+	if len(rules) != 1 || rules[0].Hits != 2 {
+		t.Errorf("rules %+v", rules)
+	}
+}
+
 func TestDistortions(t *testing.T) {
 	r := start(t, plain)
 	source := r.volume(t, ask("source", mib)).GetVolumeId()
