@@ -24,6 +24,9 @@ type Resource struct {
 	Plural string
 	// Namespaced is false for cluster-scoped kinds.
 	Namespaced bool
+	// JSON tells that the kind travels as JSON. Custom kinds have no other form, and neither has what only a
+	// part is read of here.
+	JSON bool
 
 	newObject func() Object
 	newList   func() runtime.Object
@@ -79,6 +82,8 @@ func register[T Object](gv schema.GroupVersion, kind, plural string, namespaced 
 		newObject: func() Object { return reflect.New(object).Interface().(Object) },
 		newList:   func() runtime.Object { return reflect.New(listType).Interface().(runtime.Object) },
 	}
+	_, isProtobuf := r.newObject().(interface{ Unmarshal(data []byte) error })
+	r.JSON = !isProtobuf
 	Scheme.AddKnownTypeWithName(r.GroupVersionKind, r.newObject())
 	Scheme.AddKnownTypeWithName(gv.WithKind(kind+"List"), list)
 	resources[t] = r
@@ -104,6 +109,11 @@ func init() {
 	register[*snapv1.VolumeSnapshotClass](snap, "VolumeSnapshotClass", "volumesnapshotclasses", false, &snapv1.VolumeSnapshotClassList{})
 	register[*ReferenceGrant](grantVersion, "ReferenceGrant", "referencegrants", true, &ReferenceGrantList{})
 	register[*Content](snap, "VolumeSnapshotContent", "volumesnapshotcontents", false, &ContentList{})
+	registerOwned[pod](core, "Pod", "pods")
+	registerOwned[replicaSet](appsVersion, "ReplicaSet", "replicasets")
+	registerOwned[daemonSet](appsVersion, "DaemonSet", "daemonsets")
+	registerOwned[statefulSet](appsVersion, "StatefulSet", "statefulsets")
+	registerOwned[deployment](appsVersion, "Deployment", "deployments")
 
 	versions := map[schema.GroupVersion]bool{}
 	for _, r := range resources {

@@ -40,12 +40,20 @@ func TestEveryTypeHasItsResource(t *testing.T) {
 		{kube.ResourceOf[*snapv1.VolumeSnapshotClass](), snapshots, "volumesnapshotclasses", false},
 		{kube.ResourceOf[*kube.Content](), snapshots, "volumesnapshotcontents", false},
 		{kube.ResourceOf[*kube.ReferenceGrant](), "gateway.networking.k8s.io/v1beta1", "referencegrants", true},
+		{kube.ResourceOf[*kube.Pod](), core, "pods", true},
+		{kube.ResourceOf[*kube.ReplicaSet](), "apps/v1", "replicasets", true},
+		{kube.ResourceOf[*kube.DaemonSet](), "apps/v1", "daemonsets", true},
+		{kube.ResourceOf[*kube.StatefulSet](), "apps/v1", "statefulsets", true},
+		{kube.ResourceOf[*kube.Deployment](), "apps/v1", "deployments", true},
 	}
 	if len(rows) != len(kube.Resources()) {
 		t.Errorf("%d rows here, %d resources there", len(rows), len(kube.Resources()))
 	}
 	for _, row := range rows {
 		version := row.got.Group + "/" + row.got.Version
+		if isBuiltIn := row.version == core || row.version == storage; row.got.JSON && isBuiltIn && row.plural != "pods" {
+			t.Errorf("%s travel as JSON, which costs more than protobuf", row.plural)
+		}
 		if version != row.version || row.got.Plural != row.plural || row.got.Namespaced != row.namespaced {
 			t.Errorf("%s %s namespaced=%v, want %+v", version, row.got.Plural, row.got.Namespaced, row)
 		}

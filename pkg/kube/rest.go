@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-
-	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 var (
@@ -24,10 +22,20 @@ var (
 // server is the Client over HTTP: one connection pool and one rate limit, one small REST client for
 // each API version.
 type server struct {
-	versions map[schema.GroupVersion]*rest.RESTClient
+	versions map[dialect]*rest.RESTClient
 }
 
-// NewClient connects to an API server. Built-in kinds travel as protobuf, custom ones as JSON.
+// dialect is an API version in one of the forms in which objects travel.
+type dialect struct {
+	schema.GroupVersion
+	json bool
+}
+
+func (s *server) of(r Resource) *rest.RESTClient {
+	return s.versions[dialect{r.GroupVersion(), r.JSON}]
+}
+
+// NewClient connects to an API server. Kinds travel as protobuf where they have that form, else as JSON.
 func NewClient(config *rest.Config) (Client, error) {
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -38,12 +46,12 @@ func NewClient(config *rest.Config) (Client, error) {
 		// One limiter for all versions, as one client would have.
 		shared.RateLimiter = limiterOf(shared)
 	}
-	s := &server{versions: map[schema.GroupVersion]*rest.RESTClient{}}
+	s := &server{versions: map[dialect]*rest.RESTClient{}}
 	for _, r := range Resources() {
-		gv := r.GroupVersion()
-		if s.versions[gv] != nil {
+		if s.of(r) != nil {
 			continue
 		}
+		gv := r.GroupVersion()
 		versioned := rest.CopyConfig(shared)
 		versioned.GroupVersion = &gv
 		versioned.NegotiatedSerializer = codecs.WithoutConversion()
@@ -52,31 +60,33 @@ func NewClient(config *rest.Config) (Client, error) {
 			versioned.APIPath = "/api"
 		}
 		versioned.ContentType, versioned.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-		if gv.Group != wellknown.SnapshotGroup && gv.Group != wellknown.GatewayGroup {
+		if !r.JSON {
 			versioned.ContentType = runtime.ContentTypeProtobuf
 			versioned.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 		}
-		if s.versions[gv], err = rest.RESTClientForConfigAndClient(versioned, transport); err != nil {
+		client, err := rest.RESTClientForConfigAndClient(versioned, transport)
+		if err != nil {
 			return nil, fmt.Errorf("building the client of %v: %w", gv, err)
 		}
+		s.versions[dialect{gv, r.JSON}] = client
 	}
 	return s, nil
 }
 
 func (s *server) Fetch(ctx context.Context, r Resource, key Key, into Object) error {
-	return s.versions[r.GroupVersion()].Get().
+	return s.of(r).Get().
 		NamespaceIfScoped(key.Namespace, r.Namespaced).Resource(r.Plural).Name(key.Name).
 		Do(ctx).Into(into)
 }
 
 func (s *server) Create(ctx context.Context, r Resource, obj, into Object) error {
-	return s.versions[r.GroupVersion()].Post().
+	return s.of(r).Post().
 		NamespaceIfScoped(obj.GetNamespace(), r.Namespaced).Resource(r.Plural).
 		Body(obj).Do(ctx).Into(into)
 }
 
 func (s *server) Patch(ctx context.Context, r Resource, key Key, body PatchBody, into Object) error {
-	request := s.versions[r.GroupVersion()].Patch(body.Type).
+	request := s.of(r).Patch(body.Type).
 		NamespaceIfScoped(key.Namespace, r.Namespaced).Resource(r.Plural).Name(key.Name)
 	if body.Subresource != "" {
 		request = request.SubResource(body.Subresource)
@@ -85,14 +95,14 @@ func (s *server) Patch(ctx context.Context, r Resource, key Key, body PatchBody,
 }
 
 func (s *server) Delete(ctx context.Context, r Resource, key Key, options metav1.DeleteOptions) error {
-	return s.versions[r.GroupVersion()].Delete().
+	return s.of(r).Delete().
 		NamespaceIfScoped(key.Namespace, r.Namespaced).Resource(r.Plural).Name(key.Name).
 		Body(&options).Do(ctx).Error()
 }
 
 func (s *server) List(ctx context.Context, r Resource, namespace string, options metav1.ListOptions) (runtime.Object, error) {
 	list := r.NewList()
-	err := s.versions[r.GroupVersion()].Get().
+	err := s.of(r).Get().
 		NamespaceIfScoped(namespace, r.Namespaced && namespace != "").Resource(r.Plural).
 		VersionedParams(&options, parameterCodec).Do(ctx).Into(list)
 	return list, err
@@ -100,7 +110,7 @@ func (s *server) List(ctx context.Context, r Resource, namespace string, options
 
 func (s *server) Watch(ctx context.Context, r Resource, namespace string, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	return s.versions[r.GroupVersion()].Get().
+	return s.of(r).Get().
 		NamespaceIfScoped(namespace, r.Namespaced && namespace != "").Resource(r.Plural).
 		VersionedParams(&options, parameterCodec).Watch(ctx)
 }

@@ -4,6 +4,7 @@ package kit
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -39,6 +40,8 @@ func (a *API) State() []string {
 		}
 		lines = append(lines, at.plural+" "+name+" "+text(withoutTimes(obj)))
 	}
+	// Names that the server has made up must not decide about the order.
+	slices.Sort(lines)
 	return lines
 }
 

@@ -62,7 +62,7 @@ func NewStores(api *API) *Stores {
 	s.Nodes = follow(s, nil, kube.TrimNode)
 	s.CSINodes = follow(s, nil, func(o *storagev1.CSINode) { kube.TrimCSINode(s.Driver)(o) })
 	s.Attachments = follow(s, kube.AttachmentIndexes(), kube.TrimAttachment)
-	s.Capacities = follow(s, nil, kube.TrimApplied[*storagev1.CSIStorageCapacity])
+	s.Capacities = follow(s, kube.CapacityIndexes(), kube.TrimApplied[*storagev1.CSIStorageCapacity])
 	s.Snapshots = follow(s, kube.SnapshotIndexes(), kube.TrimApplied[*snapv1.VolumeSnapshot])
 	s.SnapshotClasses = follow(s, nil, kube.TrimApplied[*snapv1.VolumeSnapshotClass])
 	s.Contents = follow(s, kube.ContentIndexes(), kube.TrimApplied[*kube.Content])

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storagecapacity
+
+import (
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
+	"github.com/csi-tandem/csi-tandem/test/kit"
+)
+
+// at is a volume of class "fast" in these zones; none is everywhere.
+func at(zones ...string) *corev1.PersistentVolume {
+	volume := kit.Volume("v")
+	volume.Spec.StorageClassName = "fast"
+	var places []*csi.Topology
+	for _, zone := range zones {
+		places = append(places, &csi.Topology{Segments: map[string]string{"zone": zone}})
+	}
+	volume.Spec.NodeAffinity = topology.Affinity(places)
+	return volume
+}
+
+// TestRefreshesWhatHasChanged. P-8: asking about all segments of a class after each failure is what a full
+// segment of thousands would cost.
+func TestRefreshesWhatHasChanged(t *testing.T) {
+	askA, askB := "driver GetCapacity zone=a → OK", "driver GetCapacity zone=b → OK"
+	several := at("a", "b")
+	subset := at("a")
+	subset.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions = append(subset.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions,
+		corev1.NodeSelectorRequirement{Key: "rack", Operator: corev1.NodeSelectorOpIn, Values: []string{"1"}})
+	either := at("a")
+	either.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values = []string{"a", "b"}
+	elsewhere := at()
+	elsewhere.Spec.StorageClassName = "foreign"
+	for _, c := range []struct {
+		name string
+		tell func(c *Controller)
+		want []string
+	}{
+		{"T95 a new volume, all sorts of classes", func(c *Controller) { c.Provisioned(at("a")) }, []string{askA, askA}},
+		{"T95 a new volume in two segments", func(c *Controller) { c.Provisioned(several) }, []string{askA, askA, askB, askB}},
+		{"T95 a volume in an unknown segment", func(c *Controller) { c.Provisioned(at("z")) }, nil},
+		{"T95 a volume in a part of a segment", func(c *Controller) { c.Provisioned(subset) }, nil},
+		{"an affinity that is no segment", func(c *Controller) { c.Provisioned(either) }, nil},
+		{"T95 a volume that is everywhere", func(c *Controller) { c.Provisioned(at()) }, []string{askA, askB}},
+		{"a volume of a class that is not published", func(c *Controller) { c.Provisioned(elsewhere) }, nil},
+		{"T95 a volume is deleted", func(c *Controller) { c.Deleted(at("b")) }, []string{askB, askB}},
+		{"P-8 no room on a node", func(c *Controller) { c.Failed("fast", "n2") }, []string{askB}},
+		{"T95 no room, and no node was selected", func(c *Controller) { c.Failed("fast", "") }, []string{askA, askB}},
+		{"no room on a node that nobody knows", func(c *Controller) { c.Failed("fast", "n9") }, []string{askA, askB}},
+		{"no room for a class that is not published", func(c *Controller) { c.Failed("foreign", "n1") }, nil},
+		{"T95 told many times", func(c *Controller) {
+			for range 100 {
+				c.Failed("fast", "n1")
+			}
+		}, []string{askA}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := world(t, "a", "b")
+			h.Put(late("slow", "pool=slow"))
+			room := start(h)
+			h.Settle()
+			h.Clock.Step(2 * time.Second)
+			h.Log.Clear()
+			c.tell(room)
+			h.Settle()
+			did(t, h, c.name, c.want...)
+		})
+	}
+}
+
+// Nobody hears of anything where there is no room of capacities, and nothing is done before it begins.
+func TestNobodyThere(t *testing.T) {
+	var nobody *Controller
+	nobody.Provisioned(at("a"))
+	nobody.Deleted(at("a"))
+	nobody.Failed("fast", "n1")
+	h := world(t, "a")
+	early := New(*NewOptions(), Deps{Clock: h.Clock, Topology: h.Topology, Classes: h.Stores.StorageClasses, Objects: h.Stores.Capacities, RetryStart: 1, RetryMax: 2})
+	early.Provisioned(at("a"))
+	early.Failed("fast", "n1")
+	if early.Len() != 0 {
+		t.Errorf("%d keys before the beginning", early.Len())
+	}
+}
+
+// TestFullSegmentIsCorrected: what has run out is in the object within two seconds, although the driver was
+// asked just before, and the next poll is far away.
+func TestFullSegmentIsCorrected(t *testing.T) {
+	h := world(t, "a")
+	room := start(h)
+	h.Settle()
+	holding(h, map[string]int64{"a": 0})
+	h.Clock.Step(100 * time.Millisecond)
+	h.Horizon = 1900 * time.Millisecond
+	room.Failed("fast", "n1")
+	h.Settle()
+	expect(t, h, "corrected", "fast zone=a 0")
+}
+
+// TestBurst. B069: ten thousand claims are not ten thousand writes. One that writes at each volume would make
+// as many as there are volumes.
+func TestBurst(t *testing.T) {
+	h := world(t, "a")
+	room := start(h)
+	h.Settle()
+	h.Clock.Step(10 * time.Second)
+	h.Log.Clear()
+	left := int64(1 << 40)
+	h.Driver.Capacity = func(*csi.GetCapacityRequest) *csi.GetCapacityResponse {
+		return &csi.GetCapacityResponse{AvailableCapacity: left}
+	}
+	h.Horizon = 0
+	const seconds, each = 5, 2000
+	for range seconds * 10 {
+		for range each / 10 {
+			left -= 1 << 20
+			room.Provisioned(at("a"))
+			h.Settle()
+		}
+		h.Clock.Step(100 * time.Millisecond)
+	}
+	h.Horizon = 5 * time.Second
+	h.Settle()
+	writes := 0
+	for _, request := range h.API.Requests() {
+		if request.Verb == "patch" {
+			writes++
+		}
+	}
+	if writes > seconds+1 {
+		t.Errorf("B069: %d writes of one object in %d seconds", writes, seconds)
+	}
+	if got := kit.All[*storagev1.CSIStorageCapacity](h.API)[0].Capacity.Value(); got != left {
+		t.Errorf("B069: the last value is %d, want %d", got, left)
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// appsVersion is the version of the workloads.
+var appsVersion = schema.GroupVersion{Group: "apps", Version: "v1"}
+
+// Owned is an object as far as the walk to an owner reads it: its metadata, which says who controls it. The
+// whole kinds would be a large dependency for that.
+type Owned[K any] struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+}
+
+// OwnedList is a list of them.
+type OwnedList[K any] struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Owned[K] `json:"items"`
+}
+
+// The kinds that can stand between a pod and what is installed.
+type (
+	Pod         = Owned[pod]
+	ReplicaSet  = Owned[replicaSet]
+	DaemonSet   = Owned[daemonSet]
+	StatefulSet = Owned[statefulSet]
+	Deployment  = Owned[deployment]
+
+	pod         struct{}
+	replicaSet  struct{}
+	daemonSet   struct{}
+	statefulSet struct{}
+	deployment  struct{}
+)
+
+func registerOwned[K any](gv schema.GroupVersion, kind, plural string) {
+	register[*Owned[K]](gv, kind, plural, true, &OwnedList[K]{})
+}
+
+// DeepCopyObject implements runtime.Object.
+func (o *Owned[K]) DeepCopyObject() runtime.Object {
+	copied := &Owned[K]{TypeMeta: o.TypeMeta}
+	o.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
+	return copied
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *OwnedList[K]) DeepCopyObject() runtime.Object {
+	copied := &OwnedList[K]{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	for i := range l.Items {
+		if item, ok := l.Items[i].DeepCopyObject().(*Owned[K]); ok {
+			copied.Items = append(copied.Items, *item)
+		}
+	}
+	return copied
+}
