@@ -23,6 +23,11 @@ import (
 // behind is a proxy before the API server, and the flag that makes the provisioner speak through it.
 func behind(t *testing.T) (api *proxy.API, flag string) {
 	t.Helper()
+	return behindAs(t, stage.Provisioner)
+}
+
+func behindAs(t *testing.T, program stage.Program) (api *proxy.API, flag string) {
+	t.Helper()
 	s := theStage(t)
 	api, err := proxy.NewAPI(s.Cluster.Config())
 	if err != nil {
@@ -33,7 +38,7 @@ func behind(t *testing.T) (api *proxy.API, flag string) {
 			t.Error(err)
 		}
 	})
-	account, err := s.Cluster.ServiceAccountConfig(t.Context(), stage.Namespace, "csi-"+string(stage.Provisioner))
+	account, err := s.Cluster.ServiceAccountConfig(t.Context(), stage.Namespace, "csi-"+string(program))
 	if err != nil {
 		t.Fatal(err)
 	}
