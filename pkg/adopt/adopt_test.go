@@ -185,7 +185,7 @@ func retained(mods ...func(*kube.Content)) *kube.Content {
 	return kit.Content(gone, "vol-1", all...)
 }
 
-// TestTakeOver, W20: a retained content of a claim's snapshot cannot be bound again; its place is taken. The old one goes only
+// TestTakeOver (SW-20, B059): a retained content of a claim's snapshot cannot be bound again; its place is taken. The old one goes only
 // after the new pair is there.
 func TestTakeOver(t *testing.T) {
 	old := retained()

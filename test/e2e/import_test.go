@@ -30,7 +30,7 @@ func (w *world) mustBring(args ...string) string {
 	return said
 }
 
-// TestImport: a snapshot outlives its objects twice, and is restored by each of its owners; the last one takes it along. It would
+// TestImport (SW-20, B059): a snapshot outlives its objects twice, and is restored by each of its owners; the last one takes it along. It would
 // catch an import that deletes the data with the content whose place it takes, and one that the real API server or the running
 // sidecar does not accept.
 func TestImport(t *testing.T) {
