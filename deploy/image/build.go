@@ -54,11 +54,11 @@ func (p plan) check() error {
 func ldflags(version string) string { return "-s -w -X main.version=" + version }
 
 // build compiles a program as a static file. What the user's environment says about building is left out as far as it would
-// change the result.
+// change the result; an empty GOFLAGS would let the user's file of settings speak.
 func (p plan) build(ctx context.Context, program, arch, file string) (binary, error) {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", ldflags(p.version), "-o", file, program)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=auto", "-ldflags", ldflags(p.version), "-o", file, program)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.root, os.Stderr, os.Stderr
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOWORK=off", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOWORK=off", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0")
 	if err := cmd.Run(); err != nil {
 		return binary{}, fmt.Errorf("building %s for %s: %w", program, arch, err)
 	}

@@ -14,6 +14,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// keptQueued is how many keys are known before somebody has looked at them. At the start of a large cluster there are
+// very many, and those that were asked for first are among the known ones.
+const keptQueued = 1000
+
 // keptFailures is how many of the last failures are shown; older ones are in the logs.
 const keptFailures = 20
 
@@ -62,6 +66,8 @@ type Status struct {
 	Queue string
 	// Work is sorted, what is oldest first.
 	Work []Work
+	// Queued is how many keys wait for a worker, of which Work has only the first.
+	Queued int
 	// Failures are the last ones, the newest first. Conflicts are none.
 	Failures []Failure
 }
@@ -90,8 +96,12 @@ func (l *ledger) entry(key Key) *Work {
 func (l *ledger) asked(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if w := l.entry(key); !w.Begun.IsZero() {
+	w := l.work[key]
+	switch {
+	case w != nil && !w.Begun.IsZero():
 		w.again = l.clock.Now()
+	case w == nil && len(l.work) < keptQueued:
+		l.entry(key)
 	}
 }
 
@@ -169,7 +179,11 @@ func (l *ledger) status(queue string) Status {
 }
 
 // Status tells what the queue has to do.
-func (q *Queue) Status() Status { return q.ledger.status(q.options.Name) }
+func (q *Queue) Status() Status {
+	s := q.ledger.status(q.options.Name)
+	s.Queued = q.Len()
+	return s
+}
 
 // choosing is how a room's step finds its way to the queue.
 type choosing struct{}

@@ -61,7 +61,7 @@ func TestStatus(t *testing.T) {
 	}
 	since := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	want := Status{
-		Queue: "q",
+		Queue: "q", Queued: 7, // here nobody takes keys from the queue
 		Work: []Work{
 			{Key: key("queued"), Since: since(0)},
 			{Key: key("fails"), Since: since(1), Next: at.Add(time.Second), Failures: 1, Step: create{}, Why: "no room"},
@@ -118,6 +118,23 @@ func TestOnlyTheLastFailuresAreKept(t *testing.T) {
 	s := l.status("q")
 	if len(s.Failures) != keptFailures || s.Failures[0].Key.Name != fmt.Sprint(keptFailures+4) {
 		t.Errorf("%d, the newest %v", len(s.Failures), s.Failures[0])
+	}
+}
+
+// TestManyQueuedKeysCostLittle: a hundred thousand keys at the start must not cost more than the queue itself.
+func TestManyQueuedKeysCostLittle(t *testing.T) {
+	q := ledgerQueue(testclock.NewFakeClock(time.Unix(0, 0)))
+	defer q.queue.ShutDown()
+	for n := range keptQueued + 500 {
+		q.Add(key(fmt.Sprintf("%06d", n)))
+	}
+	s := q.Status()
+	if len(s.Work) != keptQueued || s.Queued != keptQueued+500 || s.Work[0].Key.Name != "000000" {
+		t.Errorf("%d known of %d", len(s.Work), s.Queued)
+	}
+	q.handleOne(t.Context(), key("fails"))
+	if len(q.Status().Work) != keptQueued+1 {
+		t.Error("a key that was looked at is not known")
 	}
 }
 

@@ -109,20 +109,16 @@ func (l *life) buildPage() page {
 
 func (l *life) viewQueue(now time.Time, kind string, status reconcile.Status) queueView {
 	view := queueView{Kind: kind, Name: status.Queue}
-	counts := map[string]int{}
-	for i, w := range status.Work {
-		state := stateOf(w)
-		counts[state]++
-		if i >= shownRows {
-			view.More++
-			continue
-		}
+	for _, w := range status.Work[:min(len(status.Work), shownRows)] {
 		view.Rows = append(view.Rows, rowView{
-			Object: objectName(w.Key), Age: ago(now, w.Since), State: stateText(now, state, w), Step: l.say(w.Step), Why: w.Why, Failures: w.Failures,
+			Object: objectName(w.Key), Age: ago(now, w.Since), State: stateText(now, stateOf(w), w), Step: l.say(w.Step), Why: w.Why, Failures: w.Failures,
 		})
 	}
+	counts := countStates(status)
+	view.More = -len(view.Rows)
 	for _, state := range states {
 		view.Counts = append(view.Counts, count{state, counts[state]})
+		view.More += counts[state]
 	}
 	return view
 }

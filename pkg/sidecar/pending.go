@@ -41,6 +41,17 @@ const (
 
 var states = []string{stateQueued, stateWorking, stateWaiting, stateFailing}
 
+// countStates counts what is in each state. More may be queued than is known one by one.
+func countStates(status reconcile.Status) map[string]int {
+	counts := map[string]int{}
+	for _, w := range status.Work {
+		counts[stateOf(w)]++
+	}
+	known := len(status.Work) - counts[stateQueued]
+	counts[stateQueued] = max(counts[stateQueued], status.Queued-known)
+	return counts
+}
+
 func stateOf(w reconcile.Work) string {
 	switch {
 	case !w.Begun.IsZero():
@@ -79,9 +90,8 @@ func (p *pending) Collect(out chan<- prometheus.Metric) {
 	now := p.clock.Now()
 	for _, room := range p.rooms {
 		status := room.Status()
-		counts, oldest := map[string]int{}, map[string]time.Duration{}
+		counts, oldest := countStates(status), map[string]time.Duration{}
 		for _, w := range status.Work {
-			counts[stateOf(w)]++
 			reason := w.StepName()
 			if reason == "" {
 				reason = "NotLookedAt"
