@@ -11,11 +11,16 @@ import (
 )
 
 // preferred are all places in order of preference: from first to the end and around, with those near
-// before all others. Each part keeps that order, so that replicas still spread within it.
+// before all others. Each part keeps that order, so that replicas still spread within it. Where none is near, those
+// beyond the limit are left out, since they are not sent.
 func (p *places) preferred(first int, near []Segment) []*csi.Topology {
-	order := make([]*csi.Topology, 0, len(p.segments))
+	count := len(p.segments)
+	if len(near) == 0 {
+		count = min(count, MaxSegments)
+	}
+	order := make([]*csi.Topology, 0, count)
 	var rest []*csi.Topology
-	for i := range p.segments {
+	for i := range count {
 		at := (first + i) % len(p.segments)
 		if len(near) == 0 || isNear(p.segments[at], near) {
 			order = append(order, p.topologies[at])

@@ -131,8 +131,15 @@ func selected(q Question, n node) (Segment, error) {
 	return own, nil
 }
 
-// within is the position of the first segment that own lies in, or -1.
+// within is the position of the first segment that own lies in, or -1. Segments are in order, so that where none has fewer
+// labels than own only own itself will do, and is found without a walk over every node of the cluster.
 func within(own Segment, segments []Segment) int {
+	if len(segments) > 0 && len(segments[0]) == len(own) {
+		if at, found := slices.BinarySearchFunc(segments, own, Segment.Compare); found {
+			return at
+		}
+		return -1
+	}
 	return slices.IndexFunc(segments, own.Contains)
 }
 
