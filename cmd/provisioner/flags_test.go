@@ -78,6 +78,7 @@ var (
 
 	// ours are new here.
 	ours = map[string]string{
+		"attempt-record":                         "true",
 		"status-pages":                           "true",
 		"create-parameter-annotations":           "",
 		"create-parameter-labels":                "",

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/controller/claim"
 	"github.com/csi-tandem/csi-tandem/pkg/controller/source"
@@ -67,21 +68,23 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 		watched.Grants = env.Grants()
 		deps.Grants = watched.Grants
 	}
+	deps.Record = recording(claimOptions, env, "")
 	room := claim.New(claimOptions, deps)
 	room.Watch(watched)
 	sources.IsInUse = room.IsInUse // each knows the other, and one has to be made first
-	runnables := []sidecar.Runnable{{Name: claim.QueueName, Needs: needs, Run: room.Run, Kind: kindClaim, Status: room.Status}, setupVolumes(env)}
-	return append(runnables, protecting...), nil
+	runnables := []sidecar.Runnable{{Name: claim.QueueName, Needs: needs, Run: room.Run, Kind: kindClaim, Status: room.Status}, setupVolumes(env, room.Settle)}
+	return append(runnables, afterBegin(room, protecting)...), nil
 }
 
-func setupVolumes(env *sidecar.Env) sidecar.Runnable {
+// setupVolumes wires what deletes volumes; settle ends what was begun for the claim of one.
+func setupVolumes(env *sidecar.Env, settle func(context.Context, *corev1.ObjectReference) (bool, error)) sidecar.Runnable {
 	volumes, classes, claims := env.Volumes(), env.StorageClasses(), env.Claims()
 	needs := sidecar.Caches(volumes, classes, claims)
 	deps := volume.Deps{
 		Client: env.Client, Driver: env.Driver, DriverName: env.DriverName, Capabilities: env.Capabilities,
 		Recorder: env.Recorder, Clock: env.Clock, Volumes: volumes.Store, Classes: classes.Store, Claims: claims.Store,
 		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
-		Registry: env.Registry,
+		Registry: env.Registry, Settle: settle,
 	}
 	if !env.Capabilities.Has(canAttach) {
 		room := volume.New(deps)

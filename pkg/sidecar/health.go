@@ -17,6 +17,8 @@ const (
 	checkCaches = "caches"
 	noteRights  = "rights"
 	noteWaiting = "waiting"
+	// noteYielding is about another process that does the same work.
+	noteYielding = "another process"
 )
 
 // health is what the process knows about itself. A check is either fine or says what it is waiting for;

@@ -120,6 +120,9 @@ func (l *life) work(ctx context.Context) error {
 	group.Go(func() error {
 		for {
 			err := l.term(ctx, k)
+			if l.yield(ctx, err) {
+				continue
+			}
 			if ctx.Err() != nil || !errors.Is(err, errLeaseLost) && !errors.Is(err, errAnew) {
 				return unlessEnding(ctx, err)
 			}
@@ -127,6 +130,33 @@ func (l *life) work(ctx context.Context) error {
 		}
 	})
 	return group.Wait()
+}
+
+// yielding is the error of work that has met another process doing the same.
+type yielding interface {
+	error
+	// YieldsFor is how long the work is left to the other.
+	YieldsFor() time.Duration
+}
+
+// yield waits when another process does the same work, and tells whether to begin again. That is a state,
+// as a lost lease is: two that end each other would both be in a crash loop.
+func (l *life) yield(ctx context.Context, err error) bool {
+	var met yielding
+	if ctx.Err() != nil || !errors.As(err, &met) {
+		return false
+	}
+	klog.FromContext(ctx).Error(err, "All work was stopped, because another process does it", "beginning again after", met.YieldsFor())
+	l.health.note(noteYielding, met.Error())
+	defer l.health.note(noteYielding, "")
+	timer := l.clock.NewTimer(met.YieldsFor())
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
 }
 
 // unlessEnding drops the errors of what was told to end; that it did is no failure.

@@ -28,6 +28,7 @@ var needs = map[string][]need{
 		{everywhere, "snapshot.storage.k8s.io", "volumesnapshotcontents", "get", "the handle to restore from"},
 		{everywhere, "gateway.networking.k8s.io", "referencegrants", "get list watch", "sources in another namespace"},
 		{home, "coordination.k8s.io", "leases", "get list watch create patch", "leader election"},
+		{home, "core", "configmaps", "get create patch", "the record of open attempts"},
 		{home, "storage.k8s.io", "csistoragecapacities", "get list watch create patch delete", "capacity"},
 		{home, "core", "pods", "get", "the owner of capacity objects"},
 		{home, "apps", "replicasets", "get", "the owner of the owner"},

@@ -195,9 +195,13 @@ func (c *Cast) StartSidecar(program Program, flags ...string) (*Process, error) 
 			name += "-next"
 		}
 	}
+	args := []string{"--csi-address=" + c.Socket, "--kubeconfig=" + c.stage.kubeconfigs[program]}
+	if program == Provisioner {
+		// Where its pod would be, and its account has rights.
+		args = append(args, "--leader-election-namespace="+Namespace)
+	}
 	p := &Process{
-		Name: name, Path: c.stage.programs[program],
-		Args: append([]string{"--csi-address=" + c.Socket, "--kubeconfig=" + c.stage.kubeconfigs[program]}, flags...),
+		Name: name, Path: c.stage.programs[program], Args: append(args, flags...),
 		Log:  filepath.Join(c.dir, name+".log"),
 	}
 	c.sidecars = append(c.sidecars, p)

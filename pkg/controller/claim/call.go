@@ -51,6 +51,10 @@ func (c *Controller) lackSecret(ctx context.Context, in provision.ClaimInput, at
 
 // send makes the call, and sees to what follows.
 func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt, secrets map[string]string) (reconcile.Result, error) {
+	// Written first: what is remembered and not on record could be called for by another way to here.
+	if err := c.write(ctx, attempt); err != nil {
+		return c.unwritten(ctx, in.Claim, err)
+	}
 	started := c.Clock.Now()
 	c.memory.keep(attempt, started)
 	volume, err := c.createVolume(marked(ctx, attempt), in.Claim, attempt.WithSecrets(secrets))
@@ -83,7 +87,7 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 		}
 		return c.reject(ctx, s.claim, provision.Reject{Err: o.Err, After: o.After})
 	case provision.LetGo:
-		c.leave(s.attempt, nil)
+		c.settled(c.letGo(s.attempt.Ref.UID))
 		c.metrics.letGo.Inc()
 		return reconcile.Result{}, fault.Terminal(c.tellLost(ctx, s.attempt, "look for it there", o.Err))
 	case provision.TryLater:

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/csi-tandem/csi-tandem/pkg/attempt"
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
@@ -58,6 +59,8 @@ type Deps struct {
 	// Registry may be nil.
 	Registry prometheus.Registerer
 
+	// Record says where open attempts are written down; nil keeps them in memory only.
+	Record *Recording
 	// Provisioned, when set, hears of every new PersistentVolume.
 	Provisioned func(*corev1.PersistentVolume)
 	// SourceFreed, when set, hears of every source that one attempt less needs.
@@ -71,6 +74,8 @@ type Controller struct {
 	queue   *reconcile.Queue
 	memory  *memory
 	handles *handles
+	// record is nil without Record.
+	record  *attempt.Record
 	metrics metrics
 }
 
@@ -89,11 +94,16 @@ func New(options Options, deps Deps) *Controller {
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
 	})
+	c.record = newRecord(c)
+	c.metrics.watch(c)
 	return c
 }
 
 // Run works until the context ends. It is called with the lead.
 func (c *Controller) Run(ctx context.Context) error {
+	if c.record != nil {
+		return c.runRecorded(ctx)
+	}
 	err := c.queue.Run(ctx)
 	for _, attempt := range c.memory.unsettled() {
 		// The next process makes the same request for a claim that lives. For one that is gone this line is

@@ -87,6 +87,7 @@ func TestMetrics(t *testing.T) {
 		"controller_persistentvolumeclaim_provision_duration_seconds class=fast,source= 1",
 		"controller_persistentvolumeclaim_provision_failed_total class=fast,source= 2",
 		"controller_persistentvolumeclaim_provision_total class=fast,source= 1",
+		"csi_tandem_open_attempts  0",
 		"csi_tandem_volumes_outcome_unknown_total  0",
 	}
 	if d := cmp.Diff(want, got); d != "" {

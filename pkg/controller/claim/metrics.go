@@ -15,11 +15,13 @@ type metrics struct {
 	failures  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 	letGo     prometheus.Counter
+	registry  prometheus.Registerer
 }
 
 func newMetrics(registry prometheus.Registerer) metrics {
 	labels := []string{"class", "source"}
 	m := metrics{
+		registry: registry,
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "controller_persistentvolumeclaim_provision_total", Help: "Volumes provisioned.",
 		}, labels),
@@ -38,6 +40,25 @@ func newMetrics(registry prometheus.Registerer) metrics {
 		registry.MustRegister(m.total, m.failures, m.durations, m.letGo)
 	}
 	return m
+}
+
+// watch shows what is open, whenever somebody looks.
+func (m metrics) watch(c *Controller) {
+	if m.registry == nil {
+		return
+	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "csi_tandem_open_attempts", Help: "Volumes that were asked for at the driver and have neither a certain outcome nor a PersistentVolume yet.",
+	}, func() float64 { return float64(len(c.memory.unsettled())) }))
+	if c.record == nil {
+		return
+	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "csi_tandem_parked_attempts", Help: "Attempts on record that this process does nothing about any more: the driver could not say what became of them, or they are not understood.",
+	}, func() float64 {
+		_, parked := c.record.Len()
+		return float64(parked)
+	}))
 }
 
 func (m metrics) provisioned(claim *corev1.PersistentVolumeClaim, took time.Duration) {

@@ -13,11 +13,15 @@ import (
 
 // Options are the flags that steer this room. Topology and AttributesClass are feature gates, set by the
 // program.
-type Options struct{ provision.Options }
+type Options struct {
+	provision.Options
+	// Record has open attempts written down.
+	Record bool
+}
 
 // NewOptions gives the defaults.
 func NewOptions() *Options {
-	return &Options{provision.Options{
+	return &Options{Record: true, Options: provision.Options{
 		NamePrefix: "pvc", NameLength: wellknown.FullUID, PreventModeConversion: true,
 		RestoreSize: provision.RefuseSmaller, RestoreTopology: provision.IgnoreSource,
 		Places: topology.Options{Immediate: true}, Topology: true, AttributesClass: true,
@@ -42,6 +46,8 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 		"mark volumes of claims that only read, ReadOnlyMany and nothing else, as read-only")
 	fs.BoolVar(&o.PreventModeConversion, "prevent-volume-mode-conversion", o.PreventModeConversion,
 		"refuse restores that turn a file system into a block device or back, unless the snapshot's content allows it")
+	fs.BoolVar(&o.Record, "attempt-record", o.Record,
+		"write down each CreateVolume before it is sent, in ConfigMaps beside the lease, so that what a process leaves unfinished is finished by the next one; false keeps that in memory only")
 	o.addChoices(fs)
 }
 

@@ -19,7 +19,7 @@ func TestFlags(t *testing.T) {
 	options.AddFlags(fs)
 	fs.VisitAll(func(f *flag.Flag) { flags[f.Name] = f.DefValue })
 	if d := cmp.Diff(map[string]string{
-		"volume-name-prefix": "pvc", "volume-name-uuid-length": "-1", "default-fstype": "", "extra-create-metadata": "false",
+		"attempt-record": "true", "volume-name-prefix": "pvc", "volume-name-uuid-length": "-1", "default-fstype": "", "extra-create-metadata": "false",
 		"strict-topology": "false", "immediate-topology": "true", "controller-publish-readonly": "false",
 		"prevent-volume-mode-conversion": "true", "restore-size": "refuse", "restore-topology": "ignore", "volume-name-template": "",
 		"create-parameter-labels": "", "create-parameter-annotations": "",

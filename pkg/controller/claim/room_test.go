@@ -3,6 +3,7 @@
 package claim_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -54,7 +55,16 @@ func start(h *kit.Harness, edits ...func(*claim.Options, *claim.Deps)) *claim.Co
 		edit(options, &deps)
 	}
 	c := claim.New(*options, deps)
-	h.Add(kit.Room{Name: "claim", Reconcile: c.Reconcile, Keys: kit.Feeds(kit.On(c.KeysOfClaim), kit.On(c.KeysOfClass), kit.On(c.KeysOfSnapshot), kit.On(c.KeysOfGrant))})
+	work := func(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+		if deps.Record != nil {
+			defer h.Enqueue("record", reconcile.Key{}) // as the real one is swept after a while
+		}
+		return c.Reconcile(ctx, key)
+	}
+	h.Add(kit.Room{Name: "record", Reconcile: func(ctx context.Context, _ reconcile.Key) (reconcile.Result, error) {
+		return reconcile.Result{}, c.Sweep(ctx)
+	}})
+	h.Add(kit.Room{Name: "claim", Reconcile: work, Keys: kit.Feeds(kit.On(c.KeysOfClaim), kit.On(c.KeysOfClass), kit.On(c.KeysOfSnapshot), kit.On(c.KeysOfGrant))})
 	return c
 }
 

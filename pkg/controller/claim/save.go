@@ -55,6 +55,7 @@ func (c *Controller) saved(ctx context.Context, attempt *provision.Attempt, stor
 	ref := attempt.Ref
 	took := c.memory.since(ref.UID, c.Clock.Now())
 	c.handles.settle(ref.UID)
+	c.finish(ref.UID)
 	c.settled(c.memory.forget(ref.UID))
 	klog.FromContext(ctx).V(2).Info("volume provisioned", "volume", stored.Name)
 	if claim := c.lookup(keyOfRef(ref)); claim != nil {

@@ -93,6 +93,7 @@ func (c *Controller) refuseShared(ctx context.Context, attempt *provision.Attemp
 
 // drop forgets an attempt that nothing was written for.
 func (c *Controller) drop(uid types.UID) *provision.Attempt {
+	c.finish(uid)
 	c.handles.free(uid)
 	return c.memory.forget(uid)
 }

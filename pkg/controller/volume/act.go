@@ -24,6 +24,9 @@ import (
 // detachment get lost.
 const detachPoll = time.Minute
 
+// settlePoll is when a volume is looked at again whose making has not quite ended.
+const settlePoll = time.Second
+
 // act does one step.
 func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step provision.VolumeStep) (reconcile.Result, error) {
 	volume := in.Volume
@@ -129,6 +132,24 @@ func (c *Controller) release(ctx context.Context, volume *corev1.PersistentVolum
 	}
 	c.markSent(patched)
 	return nil
+}
+
+// isSettled tells whether nobody would make the volume anew that a step deletes or takes our protection
+// from, not even the next process.
+func (c *Controller) isSettled(ctx context.Context, volume *corev1.PersistentVolume, step provision.VolumeStep) (bool, error) {
+	switch step.(type) {
+	case provision.Unprotect, provision.Confirm, provision.Delete, provision.Release:
+	default:
+		return true, nil
+	}
+	if c.Settle == nil {
+		return true, nil
+	}
+	settled, err := c.Settle(ctx, volume.Spec.ClaimRef)
+	if err != nil {
+		err = fmt.Errorf("PersistentVolume %s stays for now: %w", volume.Name, err)
+	}
+	return settled, err
 }
 
 func dropFinalizer(o *corev1.PersistentVolume) { kube.RemoveFinalizer(o, wellknown.FinalizerVolume) }

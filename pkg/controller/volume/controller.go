@@ -23,6 +23,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/migration"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 )
 
@@ -52,6 +53,9 @@ type Deps struct {
 	// Registry may be nil.
 	Registry prometheus.Registerer
 
+	// Settle, when set, sees to it that what was begun for the claim of a volume is over and off the record;
+	// false means that it is not over yet.
+	Settle func(context.Context, *corev1.ObjectReference) (bool, error)
 	// Deleted, when set, hears of every volume that the driver has removed.
 	Deleted func(*corev1.PersistentVolume)
 }
@@ -87,10 +91,18 @@ func (c *Controller) Status() reconcile.Status { return c.queue.Status() }
 
 // Reconcile takes one PersistentVolume one step, with one call of DeleteVolume at most.
 func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+	// First, so that what is read live before a deletion does not grow old while the record is written.
+	cached := c.gather(key)
+	if settled, err := c.isSettled(ctx, cached.Volume, provision.NextVolumeStep(cached)); err != nil || !settled {
+		return reconcile.Result{After: settlePoll}, err
+	}
 	in, step, err := c.Look(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	reconcile.Chose(ctx, step)
+	if settled, err := c.isSettled(ctx, in.Volume, step); err != nil || !settled {
+		return reconcile.Result{After: settlePoll}, err
+	}
 	return c.act(ctx, in, step)
 }

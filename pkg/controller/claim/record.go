@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/attempt"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// Recording says where open attempts are written down.
+type Recording struct {
+	Namespace string
+	// Name is what the names of the objects begin with; RecordName makes one.
+	Name string
+	// Holder names the process.
+	Holder string
+	// Linger is 0 to gather nothing; RecordLinger is meant for programs.
+	Linger time.Duration
+}
+
+// RecordLinger is how long entries are gathered while others are being written.
+const RecordLinger = attempt.Linger
+
+// RecordName is the name of the record of the work under a lease, on one node or, when that is empty, for
+// the whole cluster.
+func RecordName(lease, node string) string { return wellknown.AttemptsName(lease, node) }
+
+func newRecord(c *Controller) *attempt.Record {
+	if c.Record == nil {
+		return nil
+	}
+	return attempt.New(attempt.Options{
+		Client: c.Client, Clock: c.Clock, Namespace: c.Record.Namespace, Name: c.Record.Name, Holder: c.Record.Holder,
+		Linger: c.Record.Linger, Found: c.adopt,
+	})
+}
+
+// Begin takes the record over, and gives the claims whose attempts are open. Nothing may be done before.
+func (c *Controller) Begin(ctx context.Context) ([]reconcile.Key, error) {
+	if c.record == nil {
+		return nil, nil
+	}
+	err := c.record.Begin(ctx)
+	var keys []reconcile.Key
+	for _, open := range c.memory.unsettled() {
+		keys = append(keys, keyOfRef(open.Ref))
+	}
+	return keys, err
+}
+
+// AwaitBegun returns when it is known which attempts an earlier process has left open.
+func (c *Controller) AwaitBegun(ctx context.Context) error {
+	if c.record == nil {
+		return nil
+	}
+	return c.record.AwaitBegun(ctx)
+}
+
+// Sweep takes what is over off the record.
+func (c *Controller) Sweep(ctx context.Context) error {
+	if c.record == nil {
+		return nil
+	}
+	return c.record.Sweep(ctx)
+}
+
+// Settle sees to it that no later process looks for the volume of a claim any more. A PersistentVolume has
+// to wait for that before its volume is deleted or our finalizer goes: an attempt that is resumed after
+// that would make the volume anew, or delete one that somebody has kept. False means that the attempt is
+// not over yet.
+func (c *Controller) Settle(ctx context.Context, claim *corev1.ObjectReference) (bool, error) {
+	if c.record == nil || claim == nil || claim.UID == "" {
+		return true, nil
+	}
+	if err := c.record.AwaitBegun(ctx); err != nil {
+		return false, err
+	}
+	if open, _ := c.memory.of(claim.UID); open != nil {
+		// A call may be under way this very moment; the look at the claim finds the PersistentVolume.
+		c.queue.Add(keyOfRef(open.Ref))
+		return false, nil
+	}
+	if err := c.record.Settle(ctx, claim.UID); err != nil {
+		return false, fmt.Errorf("settling the attempt for claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return true, nil
+}
+
+// runRecorded works while the record is ours. What is over is taken off after the last key.
+func (c *Controller) runRecorded(ctx context.Context) error {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	tending, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	tended := make(chan error, 1)
+	go func() {
+		defer stop()
+		tended <- c.record.Run(tending)
+	}()
+	_ = c.record.AwaitBegun(working) // when that ends without a beginning, so does the queue
+	err := c.queue.Run(working)
+	end()
+	return errors.Join(err, <-tended)
+}
+
+// adopt takes up what another process has begun, before anything else is done.
+func (c *Controller) adopt(ctx context.Context, found []attempt.Entry) {
+	for _, entry := range found {
+		open, err := provision.ParseRecord(provision.Written(entry.Document), c.config.Migration)
+		if err == nil && open.Ref.UID != entry.UID {
+			err = fmt.Errorf("it is recorded for claim %s and speaks of claim %s", entry.UID, open.Ref.UID)
+		}
+		if err != nil {
+			c.park(ctx, entry.UID, err)
+			continue
+		}
+		open = open.AsResumed(c.lookup(keyOfRef(open.Ref)))
+		klog.FromContext(ctx).Info("Going on with a volume that an earlier process has begun", "volume", open.Name(), "claim", open.Ref.Namespace+"/"+open.Ref.Name)
+		c.memory.keep(open, c.Clock.Now())
+		c.queue.Add(keyOfRef(open.Ref))
+	}
+}
+
+// park keeps on record what cannot be repeated by this process: a newer one, or a person, may understand it.
+func (c *Controller) park(ctx context.Context, uid types.UID, cause error) {
+	err := fmt.Errorf("the entry of claim %s is not understood, so that a volume may be left at the driver: %w; remove the entry when that is cleared up", uid, cause)
+	klog.FromContext(ctx).Error(err, "An open attempt stays on record")
+	c.Recorder.Warning(c.record.Object(uid), wellknown.ReasonProvisioningFailed, err.Error())
+	c.record.Park(uid)
+}
+
+// write records an attempt before its call. Without the acknowledgement there is no call.
+func (c *Controller) write(ctx context.Context, open *provision.Attempt) error {
+	if c.record == nil {
+		return nil
+	}
+	written, err := provision.BuildRecord(open)
+	if err != nil {
+		return err
+	}
+	if err := c.record.Put(ctx, open.Ref.UID, attempt.Document(written)); err != nil {
+		return fmt.Errorf("recording the request for volume %s before it is made: %w", open.Name(), err)
+	}
+	return nil
+}
+
+// unwritten ends a look whose attempt could not be recorded. Users hear of it only when they can do
+// something; the API server's own troubles pass.
+func (c *Controller) unwritten(ctx context.Context, claim *corev1.PersistentVolumeClaim, err error) (reconcile.Result, error) {
+	var refused *attempt.RefusedError
+	if errors.As(err, &refused) {
+		return c.reject(ctx, claim, provision.Reject{Err: err})
+	}
+	return reconcile.Result{}, err
+}
+
+// finish takes an attempt that is over off the record, when that suits.
+func (c *Controller) finish(uid types.UID) {
+	if c.record != nil {
+		c.record.Remove(uid)
+	}
+}
+
+// letGo forgets an attempt of which nothing more can be found out now. It stays on record for the next
+// process, whose driver may know more.
+func (c *Controller) letGo(uid types.UID) *provision.Attempt {
+	if c.record != nil {
+		c.record.Park(uid)
+	}
+	c.handles.free(uid)
+	return c.memory.forget(uid)
+}
