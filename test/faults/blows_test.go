@@ -5,6 +5,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -222,24 +223,29 @@ func (p *play) strikeByScript(ctx context.Context, rule script.Rule) (func() int
 	}, nil
 }
 
-// forget makes the driver lose a volume or a snapshot, as storage does that somebody cleans up by hand.
+// forget makes the driver lose a volume or a snapshot, as storage does that somebody cleans up by hand. It is one that nothing is
+// made from: whether a call for a volume made it, before its source was lost, no driver says.
 func (p *play) forget(ctx context.Context, b blow) error {
 	inventory, err := p.script.Inventory(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // The driver is away, and forgets nothing.
 	}
-	var ids []string
+	ids := map[string]string{}
 	for _, v := range inventory.Volumes {
-		ids = append(ids, v.ID)
+		ids[p.ledger.lifeIn(v.Name)] = v.ID
 	}
 	for _, s := range inventory.Snapshots {
-		ids = append(ids, s.ID)
+		ids[p.ledger.lifeIn(s.Name)] = s.ID
 	}
+	for _, l := range p.text.lives {
+		delete(ids, l.from)
+	}
+	delete(ids, "")
 	if len(ids) == 0 {
 		return nil
 	}
-	slices.Sort(ids)
-	id := ids[b.pick%uint64(len(ids))]
+	lives := slices.Sorted(maps.Keys(ids))
+	id := ids[lives[b.pick%uint64(len(lives))]]
 	p.mu.Lock()
 	p.forgotten[id] = true
 	p.mu.Unlock()

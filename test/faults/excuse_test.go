@@ -2,22 +2,16 @@
 
 package faults
 
-import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // standing are what must not be when all faults are over: orphans, what does not go, and what does not come although nothing is
 // in its way.
 func (p *play) standing(v view) []string {
 	all := v.orphans()
-	x := p.newExcuses(v)
 	for _, u := range v.leaving() {
-		if !x.holds(u.name) {
-			all = append(all, u.what)
-		}
+		all = append(all, u.what)
 	}
+	x := p.newExcuses(v)
 	for _, u := range v.unfinished() {
 		if !x.mayWait(u.name) {
 			all = append(all, u.what)
@@ -26,8 +20,8 @@ func (p *play) standing(v view) []string {
 	return all
 }
 
-// excuses know for which lives something is missing that nobody can bring back: their source is gone, or the driver has been
-// made to forget what they are made from.
+// excuses know for which lives something is missing that nobody can bring back: their source is gone, or the driver has lost
+// what they had.
 type excuses struct {
 	lives     map[string]life
 	claims    map[string]*corev1.PersistentVolumeClaim
@@ -74,29 +68,10 @@ func (x *excuses) mayWait(name string) bool {
 		return true
 	case l.kind == plain, l.kind == imported:
 		return false
-	case x.forgotten[x.handles[l.from]]:
-		return true
 	case l.kind == restored:
 		return !x.snapshots[l.from] || !x.ready[l.from] && x.mayWait(l.from)
 	default:
 		source := x.claims[l.from]
 		return source == nil || source.DeletionTimestamp != nil || source.Status.Phase != corev1.ClaimBound && x.mayWait(l.from)
 	}
-}
-
-// holds says whether an object stays since something is made from it that cannot be made any more.
-func (x *excuses) holds(name string) bool {
-	for _, l := range x.lives {
-		_, isClaim := x.claims[l.id]
-		isThere := isClaim || slices.Contains([]kind{cut}, l.kind) && hasKey(x.snapshots, l.id)
-		if l.from == name && isThere && x.forgotten[x.handles[name]] {
-			return true
-		}
-	}
-	return false
-}
-
-func hasKey(m map[string]bool, key string) bool {
-	_, ok := m[key]
-	return ok
 }

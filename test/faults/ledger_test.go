@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,6 +67,18 @@ func (l *ledger) names() map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.uids)
+}
+
+// lifeIn is the life whose UID is in the name of something at the driver, or nothing.
+func (l *ledger) lifeIn(name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid, life := range l.uids {
+		if strings.Contains(name, uid) {
+			return life
+		}
+	}
+	return ""
 }
 
 // keep notes the claim of every volume of a driver, until the context ends.

@@ -86,7 +86,7 @@ func write(seed uint64, count int) plot {
 		letter string
 		table  []sort
 		gap    time.Duration
-	}{{"a", apiSorts, 200 * time.Millisecond}, {"d", driverSorts, 200 * time.Millisecond}, {"k", endSorts, 1200 * time.Millisecond}} {
+	}{{"a", apiSorts, 200 * time.Millisecond}, {"d", driverSorts, 200 * time.Millisecond}, {"k", endSorts, 2500 * time.Millisecond}} {
 		chance := rand.New(rand.NewPCG(seed, uint64(i)+2))
 		at := between(chance, 0, stream.gap)
 		for n := 1; at < end; n++ {
@@ -159,7 +159,7 @@ func newBlow(chance *rand.Rand, table []sort) blow {
 	}
 	s := table[chosen]
 	b := blow{
-		what: s.name, whom: string(programs[chance.IntN(len(programs))]), times: 1 + chance.IntN(4),
+		what: s.name, whom: string(programs[chance.IntN(len(programs))]), times: 1 + chance.IntN(6),
 		lasts: between(chance, 100*time.Millisecond, 2500*time.Millisecond), late: between(chance, 50*time.Millisecond, 1500*time.Millisecond),
 		pick: chance.Uint64(),
 	}
