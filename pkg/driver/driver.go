@@ -63,6 +63,9 @@ type Conn struct {
 	losses     atomic.Int64
 }
 
+// longestSocket is what Linux leaves for the path of a socket. A longer one could be tried for ever.
+const longestSocket = 107
+
 // CheckAddress refuses what is not the path of a unix socket, before anything is tried.
 func CheckAddress(address string) error {
 	path, _ := strings.CutPrefix(address, "unix://")
@@ -71,6 +74,8 @@ func CheckAddress(address string) error {
 		return errors.New("--csi-address must not be empty: give the driver's socket, such as /run/csi/socket")
 	case !filepath.IsAbs(path):
 		return fmt.Errorf("--csi-address=%s: use an absolute path or unix:///absolute/path", address)
+	case len(path) > longestSocket:
+		return fmt.Errorf("--csi-address=%s: the path of a socket has at most %d bytes, and this has %d: mount its folder at a shorter path", address, longestSocket, len(path))
 	}
 	return nil
 }

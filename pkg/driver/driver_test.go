@@ -21,11 +21,12 @@ import (
 func TestCheckAddress(t *testing.T) {
 	for address, want := range map[string]string{
 		"/run/csi/socket": "", "unix:///run/csi/socket": "",
-		"":                "must not be empty",
-		"run/csi/socket":  "absolute path",
-		"unix://csi.sock": "absolute path",
-		"tcp://host:1":    "absolute path",
-		"unix:/csi.sock":  "absolute path",
+		"":                             "must not be empty",
+		"run/csi/socket":               "absolute path",
+		"unix://csi.sock":              "absolute path",
+		"tcp://host:1":                 "absolute path",
+		"unix:/csi.sock":               "absolute path",
+		"/" + strings.Repeat("a", 106): "", "unix:///" + strings.Repeat("a", 107): "at most 107 bytes, and this has 108",
 	} {
 		err := driver.CheckAddress(address)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
