@@ -50,7 +50,7 @@ type bench struct {
 	audited int64
 }
 
-// open sets everything up but the programs. The API server writes down who asks for what.
+// open sets everything up but the programs.
 func open(ctx context.Context, o *options, out io.Writer) (*bench, error) {
 	b := &bench{o: o, out: out}
 	if err := b.open(ctx); err != nil {
@@ -65,7 +65,7 @@ func (b *bench) open(ctx context.Context) error {
 	if b.dir, err = os.MkdirTemp("", "bench-"); err != nil {
 		return fmt.Errorf("making a folder: %w", err)
 	}
-	if b.stage, err = stage.Open(ctx, stage.Options{Out: b.out, AuditLog: true}); err != nil {
+	if b.stage, err = stage.Open(ctx, stage.Options{Out: b.out, AuditLog: !modes[b.o.mode].isUncounted}); err != nil {
 		return err
 	}
 	var segment map[string]string
@@ -76,7 +76,7 @@ func (b *bench) open(ctx context.Context) error {
 	if b.driver, err = startDriver(socket, driverName, segment); err != nil {
 		return err
 	}
-	if b.cast, err = b.stage.NewCast(ctx, stage.Roles{Socket: socket}); err != nil {
+	if b.cast, err = b.stage.NewCast(ctx, stage.Roles{Socket: socket, Env: []string{"NAMESPACE=" + stage.Namespace}}); err != nil {
 		return err
 	}
 	if err := b.furnish(ctx); err != nil {
@@ -154,7 +154,7 @@ func (b *bench) close(failure error) error {
 
 // keepAudit copies the audit log out of the folder that goes.
 func (b *bench) keepAudit() error {
-	if b.o.audit == "" || b.stage.Cluster == nil {
+	if b.o.audit == "" || b.stage.Cluster == nil || b.stage.Cluster.AuditLog() == "" {
 		return nil
 	}
 	from, err := os.Open(b.stage.Cluster.AuditLog())

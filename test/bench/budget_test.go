@@ -30,7 +30,7 @@ func TestBudgets(t *testing.T) {
 
 func measureBudgets(t *testing.T) []string {
 	o := newOptions()
-	o.objects = 60
+	o.objects = 150
 	b, err := open(t.Context(), o, t.Output())
 	if err != nil {
 		t.Fatal(err)

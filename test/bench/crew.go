@@ -86,6 +86,7 @@ func (b *bench) hireOther(ctx context.Context, p other, flags []string) (*member
 	args := append([]string{"--kubeconfig=" + kubeconfig}, p.args...)
 	m.process = &stage.Process{
 		Name: p.name, Path: path, Args: append(append(args, flags...), served...), Log: filepath.Join(b.stage.Dir(), p.name+".log"),
+		Env: []string{"NAMESPACE=" + stage.Namespace},
 	}
 	b.crew = append(b.crew, m)
 	return m, m.process.Start()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
@@ -32,14 +33,28 @@ func (b *bench) fillNodes(ctx context.Context) error {
 	return b.fill(ctx, "nodes", names("node", b.o.nodes), b.addNode)
 }
 
+// silence is how long nothing may be said while many objects are made.
+const silence = 15 * time.Second
+
 // fill makes many objects and tells how fast that went.
 func (b *bench) fill(ctx context.Context, what string, objects []string, do func(context.Context, string) error) error {
 	if len(objects) == 0 {
 		return nil
 	}
 	b.say("making %d %s", len(objects), what)
-	began := time.Now()
-	if err := b.each(ctx, objects, do); err != nil {
+	began, last, made := time.Now(), time.Now(), 0
+	var mu sync.Mutex
+	err := b.each(ctx, objects, func(ctx context.Context, name string) error {
+		err := do(ctx, name)
+		mu.Lock()
+		defer mu.Unlock()
+		if made++; time.Since(last) > silence {
+			last = time.Now()
+			b.say("made %d of %d %s", made, len(objects), what)
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("making %s: %w", what, err)
 	}
 	b.say("made %d %s, %.0f in a second", len(objects), what, float64(len(objects))/time.Since(began).Seconds())

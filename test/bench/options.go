@@ -19,13 +19,15 @@ type mode struct {
 	hasNodes bool
 	// hasMetrics is for programs that are asked for their metrics.
 	hasMetrics bool
+	// isUncounted is for a mode in which nobody looks at requests: writing them down takes time.
+	isUncounted bool
 }
 
 var modes = map[string]mode{
 	"phases":   {says: "the lives of volumes and snapshots, many at once: rates, waits, requests, calls"},
 	"latency":  {says: "one claim at a time on an idle cluster"},
 	"capacity": {says: "publishing storage capacity for many nodes: pace, polls, a new node, an outage of the driver", hasNodes: true, hasMetrics: true},
-	"memory":   {says: "memory beside many volumes, snapshots and nodes, and how soon a claim is served after a start", hasNodes: true},
+	"memory":   {says: "memory beside many volumes, snapshots and nodes, and how soon a claim is served after a start", hasNodes: true, isUncounted: true},
 }
 
 // options are the flags.

@@ -42,7 +42,10 @@ type NodeDriver struct {
 
 // AddNode creates a Node that is ready, and its CSINode.
 func (c *Cluster) AddNode(ctx context.Context, node Node) error {
-	created, err := c.clientset.CoreV1().Nodes().Create(ctx, buildNode(node), metav1.CreateOptions{})
+	// A node may be created with its status. Admission gives it a not-ready taint all the same, which keeps pods away.
+	object := buildNode(node)
+	object.Status = buildNodeStatus(node, time.Now())
+	created, err := c.clientset.CoreV1().Nodes().Create(ctx, object, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("creating node %s: %w", node.Name, err)
 	}
@@ -51,10 +54,7 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	if err != nil {
 		return fmt.Errorf("creating CSINode %s: %w", node.Name, err)
 	}
-	if err := c.patchNode(ctx, node.Name, map[string]any{"status": buildNodeStatus(node, time.Now())}, "status"); err != nil {
-		return err
-	}
-	// Admission adds a not-ready taint to every new node, and the controller that lifts it is off.
+	// The controller that lifts that taint is off.
 	return c.patchNode(ctx, node.Name, map[string]any{"spec": map[string]any{"taints": node.Taints}})
 }
 
@@ -77,13 +77,13 @@ func (c *Cluster) RemoveNode(ctx context.Context, name string) error {
 	return nil
 }
 
-func (c *Cluster) patchNode(ctx context.Context, name string, content map[string]any, subresources ...string) error {
+func (c *Cluster) patchNode(ctx context.Context, name string, content map[string]any) error {
 	body, err := json.Marshal(content)
 	if err != nil {
 		return fmt.Errorf("encoding a patch of node %s: %w", name, err)
 	}
 	_, err = c.clientset.CoreV1().Nodes().
-		Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{}, subresources...)
+		Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("patching node %s: %w", name, err)
 	}

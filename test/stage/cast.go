@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -37,6 +38,8 @@ type Roles struct {
 	// Socket is that of another driver, which runs already; then all of the above is left empty. It is taken to be on
 	// every node that has no taint.
 	Socket string
+	// Env are variables of the sidecars, as a pod's specification would have them.
+	Env []string
 }
 
 // Cast is a driver, and whichever sidecars have been started beside it.
@@ -54,6 +57,7 @@ type Cast struct {
 	stage    *Stage
 	dir      string
 	endpoint *endpoint
+	env      []string
 
 	mu       sync.Mutex
 	sidecars []*Process
@@ -65,7 +69,7 @@ type Cast struct {
 // NewCast starts the example driver, or connects to another one, and registers it: a CSIDriver object, and an entry in
 // the CSINode of each node that it is on.
 func (s *Stage) NewCast(ctx context.Context, roles Roles) (*Cast, error) {
-	c := &Cast{stage: s, Socket: socketPath(roles.Socket)}
+	c := &Cast{stage: s, Socket: socketPath(roles.Socket), env: slices.Clip(roles.Env)}
 	s.mu.Lock()
 	s.count++
 	c.dir = s.path(fmt.Sprint("c", s.count))
@@ -202,6 +206,7 @@ func (c *Cast) StartSidecar(program Program, flags ...string) (*Process, error) 
 	}
 	p := &Process{
 		Name: name, Path: c.stage.programs[program], Args: append(args, flags...),
+		Env:  c.env,
 		Log:  filepath.Join(c.dir, name+".log"),
 	}
 	c.sidecars = append(c.sidecars, p)
