@@ -68,6 +68,7 @@ var (
 		"volume-name-prefix":                "pvc",
 		"volume-name-uuid-length":           "-1",
 		"worker-threads":                    "100",
+		"max-parallel-calls":                "0",
 	}
 
 	// faster are those whose default is better than it was.

@@ -47,7 +47,7 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 	}
 	claims, volumes, classes := env.Claims(), env.Volumes(), env.StorageClasses()
 	deps := claim.Deps{
-		Client: env.Client, Driver: env.Driver, DriverName: env.DriverName, Identity: env.Identity, Capabilities: env.Capabilities,
+		Client: env.Client, Driver: env.Calls, DriverName: env.DriverName, Identity: env.Identity, Capabilities: env.Capabilities,
 		Recorder: env.Recorder, Clock: env.Clock, Claims: claims.Store, Volumes: volumes.Store, Classes: classes.Store,
 		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
 		Registry: env.Registry,
@@ -81,7 +81,7 @@ func setupVolumes(env *sidecar.Env, settle func(context.Context, *corev1.ObjectR
 	volumes, classes, claims := env.Volumes(), env.StorageClasses(), env.Claims()
 	needs := sidecar.Caches(volumes, classes, claims)
 	deps := volume.Deps{
-		Client: env.Client, Driver: env.Driver, DriverName: env.DriverName, Capabilities: env.Capabilities,
+		Client: env.Client, Driver: env.Calls, DriverName: env.DriverName, Capabilities: env.Capabilities,
 		Recorder: env.Recorder, Clock: env.Clock, Volumes: volumes.Store, Classes: classes.Store, Claims: claims.Store,
 		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
 		Registry: env.Registry, Settle: settle,

@@ -56,6 +56,7 @@ var (
 		"version":                         "false",
 		"vmodule":                         "",
 		"worker-threads":                  "10",
+		"max-parallel-calls":              "0",
 	}
 
 	// faster are those whose default is better than it was.

@@ -51,7 +51,7 @@ func (r *rooms) setupContents(ctx context.Context, env *sidecar.Env) sidecar.Run
 	contents, classes := env.Contents(), env.SnapshotClasses()
 	needs := sidecar.Caches(contents, classes)
 	deps := content.Deps{
-		Client: env.Client, Driver: env.Driver, DriverName: env.DriverName, Capabilities: env.Capabilities,
+		Client: env.Client, Driver: env.Calls, DriverName: env.DriverName, Capabilities: env.Capabilities,
 		Recorder: env.Recorder, Clock: env.Clock, Contents: contents.Store, Classes: classes.Store,
 		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
 		Registry: env.Registry,

@@ -15,6 +15,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
 	"github.com/csi-tandem/csi-tandem/pkg/driver"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/throttle"
 	"github.com/csi-tandem/csi-tandem/pkg/topology"
 )
 
@@ -23,7 +24,9 @@ import (
 type Env struct {
 	Client kube.Client
 	// Driver is nil in a process that runs without one; its name is empty then.
-	Driver       *driver.Conn
+	Driver *driver.Conn
+	// Calls are the driver's, with no more of them at once than it bears. It is nil without a driver.
+	Calls        *throttle.Driver
 	DriverName   string
 	Capabilities capability.Set
 	// Identity names this process in what it makes.

@@ -175,7 +175,7 @@ func (l *life) buildEnv(k *link) *Env {
 		component = strings.TrimSpace(fmt.Sprintf(component, name))
 	}
 	return &Env{
-		Client: l.client, Driver: k.conn, DriverName: name, Capabilities: k.identity.Capabilities,
+		Client: l.client, Driver: k.conn, Calls: k.calls, DriverName: name, Capabilities: k.identity.Capabilities,
 		Identity: newIdentity(l.clock.Now(), name), Holder: l.holder, LeaseNamespace: l.leaseNamespace,
 		Recorder: l.events.recorder(component), Clock: l.clock, Registry: l.meters.rooms.Load(),
 		Options: l.Options, Gates: l.gates, recorder: l.events.recorder, access: l.access,

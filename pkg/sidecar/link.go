@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/driver"
+	"github.com/csi-tandem/csi-tandem/pkg/throttle"
 )
 
 const (
@@ -30,6 +31,8 @@ const (
 type link struct {
 	conn     *driver.Conn
 	identity driver.Identity
+	// calls go through gates, which keep from term to term what they have learnt of the driver.
+	calls *throttle.Driver
 }
 
 // connect waits for the driver, however long that takes, and asks who it is.
@@ -64,7 +67,10 @@ func (l *life) connect(ctx context.Context) (*link, error) {
 			return nil, &lastWords{fmt.Errorf("the driver %s does not have the capability %s, without which %s has nothing to do; run it beside a driver that has", identity.Name, required, l.Name)}
 		}
 	}
-	return &link{conn, identity}, nil
+	calls := throttle.New(conn, throttle.Options{
+		Most: int(l.Options.WorkerThreads), Fixed: int(l.Options.MaxParallelCalls), Deadline: l.Options.Timeout, Clock: l.clock,
+	})
+	return &link{conn, identity, calls}, nil
 }
 
 func (l *life) identify(ctx context.Context, conn *driver.Conn) (driver.Identity, error) {

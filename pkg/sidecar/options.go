@@ -17,6 +17,8 @@ import (
 type Options struct {
 	CSIAddress string
 	Timeout    time.Duration
+	// MaxParallelCalls is 0 where the limit adapts.
+	MaxParallelCalls uint
 
 	Kubeconfig   string
 	Master       string
@@ -85,6 +87,7 @@ func (o *Options) groups() []FlagGroup {
 func (o *Options) addDriver(fs *flag.FlagSet) {
 	fs.StringVar(&o.CSIAddress, "csi-address", o.CSIAddress, "`socket` of the CSI driver: an absolute path or unix:///absolute/path")
 	fs.DurationVar(&o.Timeout, "timeout", o.Timeout, "deadline of each call to the driver")
+	fs.UintVar(&o.MaxParallelCalls, "max-parallel-calls", o.MaxParallelCalls, "fixed limit of parallel calls of one kind to the driver; 0 lets it adapt to what the driver bears, up to --worker-threads")
 }
 
 func (o *Options) addServer(fs *flag.FlagSet) {

@@ -29,6 +29,9 @@ const lookAtCaches = 50 * time.Millisecond
 // are held. It ends with the context, with the first error, or with the first lease that is lost.
 func (l *life) term(ctx context.Context, k *link) error {
 	registry := prometheus.NewRegistry()
+	if k.calls != nil {
+		registry.MustRegister(k.calls)
+	}
 	l.meters.rooms.Store(registry)
 	env := l.buildEnv(k)
 	runnables, err := l.Setup(ctx, env)

@@ -15,7 +15,7 @@
 // else it would be given more and more. Such a call is repeated when the driver is likely to be done. The oldest
 // is repeated first and, while nothing is known of the others, it alone: when it was done so may the next be, and
 // when the driver is still at it ("Aborted") so it is with those that came later. The pause after such
-// an answer is measured by how fast the driver gets things done, about four calls for each one in vain.
+// an answer is measured by how fast the driver gets things done, about three of them for each call in vain.
 //
 // It must not know Kubernetes, nor what a request asks for, and it repeats nothing itself: it tells by
 // fault.RetryAfter when the repeat may come, and holds a repeat or a new call until its turn.

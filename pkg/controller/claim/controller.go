@@ -93,6 +93,7 @@ func New(options Options, deps Deps) *Controller {
 	}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
+		Lane: c.lane, RetriesApart: true,
 	})
 	c.record = newRecord(c)
 	c.metrics.watch(c)

@@ -16,6 +16,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/migration"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/throttle"
 )
 
 // Grants are the ReferenceGrants as the cache has them. A cluster may not have the kind, or have it later.
@@ -97,8 +98,9 @@ func translatorOf(driver string) provision.Translator {
 	return nil
 }
 
-// marked makes the calls of an attempt count as migrated, if its class is.
+// marked makes the calls of an attempt count as those of its class, and as migrated, if that is.
 func marked(ctx context.Context, attempt *provision.Attempt) context.Context {
+	ctx = throttle.WithFlow(ctx, attempt.Volume.Spec.StorageClassName)
 	if attempt.InTree {
 		return driver.MarkMigrated(ctx)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
+	"github.com/csi-tandem/csi-tandem/pkg/throttle"
 )
 
 // create sends a CreateSnapshot. First the secret, then the mark, then the call: a secret that cannot be
@@ -33,7 +34,7 @@ func (r *round) create(ctx context.Context, in snapshot.ContentInput, step snaps
 	r.remember(r.content.UID, open)
 	step.Request.Secrets = secrets
 	klog.FromContext(ctx).V(5).Info("asking the driver for a snapshot", "name", step.Request.GetName(), "volume", step.Request.GetSourceVolumeId())
-	made, err := r.Driver.CreateSnapshot(ctx, step.Request)
+	made, err := r.Driver.CreateSnapshot(throttle.WithFlow(ctx, r.flow()), step.Request)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // the process is ending; the mark speaks for the open call
 	}
@@ -42,6 +43,7 @@ func (r *round) create(ctx context.Context, in snapshot.ContentInput, step snaps
 
 // poll asks by each way until one answers; an answer that does not hold the snapshot is none.
 func (r *round) poll(ctx context.Context, in snapshot.ContentInput, step snapshot.Poll) error {
+	ctx = throttle.WithFlow(ctx, r.flow())
 	secrets, err := r.secret(ctx, step.Secret, false)
 	var found *csi.Snapshot
 	switch {
@@ -94,7 +96,7 @@ func (r *round) delete(ctx context.Context, in snapshot.ContentInput, step snaps
 		return r.withoutSecret(ctx, in, step, err)
 	}
 	klog.FromContext(ctx).V(2).Info("deleting snapshot at the driver", "handle", step.Handle)
-	err = r.Driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
+	err = r.Driver.DeleteSnapshot(throttle.WithFlow(ctx, classOf(r.content)), &csi.DeleteSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -103,6 +105,15 @@ func (r *round) delete(ctx context.Context, in snapshot.ContentInput, step snaps
 		err = nil
 	}
 	return r.settle(ctx, after, err)
+}
+
+// flow names the calls that share their turns with this content's. A create that only asks again for what was
+// taken must not wait behind those that take.
+func (r *round) flow() string {
+	if hasHandle(r.content) {
+		return classOf(r.content) + " (taken)"
+	}
+	return classOf(r.content)
 }
 
 // secret reads a secret for one call. Missing ones are allowed where patience is over.

@@ -341,7 +341,7 @@ func TestLanes(t *testing.T) {
 	h, c := start(t)
 	h.Put(kit.NamedContent("imported"), kit.NamedContent("going", func(c *kube.Content) { c.Finalizers = []string{"x/y"}; kit.Deleted(c) }))
 	fresh := bound(h)
-	for name, want := range map[string]string{"imported": "poll", "going": "delete", fresh.Name: "create", "none": "create"} {
+	for name, want := range map[string]string{"imported": "poll " + kit.SnapshotClassName, "going": "delete " + kit.SnapshotClassName, fresh.Name: "create " + kit.SnapshotClassName, "none": "create"} {
 		if got := c.lane(reconcile.Key{Name: name}); got != want {
 			t.Errorf("W-perf-7 %s: lane %s, want %s", name, got, want)
 		}

@@ -90,7 +90,7 @@ func New(options Options, deps Deps) *Controller {
 	}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax,
-		Clock: deps.Clock, Lane: c.lane,
+		Clock: deps.Clock, Lane: c.lane, RetriesApart: true,
 	})
 	return c
 }
@@ -144,17 +144,25 @@ func (c *Controller) promptly(key reconcile.Key, err error) error {
 	return fault.RetryAfter(err, min(conflictStart<<min(c.queue.Failures(key), 10), conflictMax))
 }
 
-// lane keeps slow creates from holding up deletions, and both from holding up polls.
+// lane keeps slow creates from holding up deletions, and both from holding up polls; and what one class has
+// to wait for from holding up another.
 func (c *Controller) lane(key reconcile.Key) string {
 	content, ok := c.Contents.Lookup(kube.Key{Name: key.Name})
 	switch {
 	case !ok:
 		return "create"
 	case content.DeletionTimestamp != nil:
-		return "delete"
+		return "delete " + classOf(content)
 	case content.Spec.Source.SnapshotHandle != nil, content.Status != nil && content.Status.SnapshotHandle != nil:
-		return "poll"
+		return "poll " + classOf(content)
 	default:
-		return "create"
+		return "create " + classOf(content)
 	}
+}
+
+func classOf(content *kube.Content) string {
+	if name := content.Spec.VolumeSnapshotClassName; name != nil {
+		return *name
+	}
+	return ""
 }

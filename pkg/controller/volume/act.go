@@ -17,6 +17,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/throttle"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -75,7 +76,7 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	if in.IsMigrated(volume) {
 		ctx = driver.MarkMigrated(ctx)
 	}
-	err = c.Driver.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: d.Handle, Secrets: secrets})
+	err = c.Driver.DeleteVolume(throttle.WithFlow(ctx, volume.Spec.StorageClassName), &csi.DeleteVolumeRequest{VolumeId: d.Handle, Secrets: secrets})
 	if err != nil && !fault.IsNotFound(err) {
 		return c.reject(ctx, volume, err)
 	}

@@ -79,8 +79,18 @@ func New(deps Deps) *Controller {
 	c.translator, _ = migration.For(deps.DriverName)
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
+		Lane: c.lane, RetriesApart: true,
 	})
 	return c
+}
+
+// lane gives each class workers of its own, so that deletions which hang hold up no others.
+func (c *Controller) lane(key reconcile.Key) string {
+	volume, ok := c.Volumes.Lookup(kube.Key{Name: key.Name})
+	if !ok {
+		return ""
+	}
+	return volume.Spec.StorageClassName
 }
 
 // Run works until the context ends. It is called with the lead.
