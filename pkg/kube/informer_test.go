@@ -4,6 +4,8 @@ package kube_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
@@ -166,6 +169,21 @@ func TestInformerExplainsWhyItDoesNotSync(t *testing.T) {
 		return strings.HasPrefix(informer.Explain(), "cannot list or watch volumesnapshotcontents.snapshot.storage.k8s.io: ") &&
 			strings.Contains(informer.Explain(), "forbidden")
 	})
+}
+
+// A cluster without a CRD answers a path that it does not know with plain text. Who reads the message should know
+// what to install.
+func TestInformerNamesAKindThatIsMissing(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	client, err := kube.NewClient(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	informer := kube.NewInformer(client, kube.InformerOptions[*kube.Content]{})
+	run(t, informer)
+	const want = "the cluster does not have volumesnapshotcontents.snapshot.storage.k8s.io: its CustomResourceDefinition is missing"
+	await(t, want, func() bool { return informer.Explain() == want })
 }
 
 func TestInformerNarrowsItsWatch(t *testing.T) {
