@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/throttle"
@@ -58,13 +59,14 @@ func (r *round) poll(ctx context.Context, in snapshot.ContentInput, step snapsho
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil && step.Again != nil:
+	case err != nil && step.Again != nil && !fault.IsNotFound(err):
 		return r.create(ctx, in, *step.Again)
 	}
 	return r.settle(ctx, snapshot.AfterPoll(in, snapshot.AnswerOf(found), err), err)
 }
 
-// look finds the snapshot by its handle; nil means that the driver does not show it.
+// look finds the snapshot by its handle; nil means that the driver does not show it. What GetSnapshot does not know, though it
+// was cut, is lost: asking for it by its name would take another under another id, of which no object would know.
 func (r *round) look(ctx context.Context, step snapshot.Poll, secrets map[string]string) (*csi.Snapshot, error) {
 	var failed error
 	if step.Get {
@@ -76,10 +78,9 @@ func (r *round) look(ctx context.Context, step snapshot.Poll, secrets map[string
 	}
 	if step.List {
 		listed, err := r.Driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SnapshotId: step.Handle, Secrets: secrets})
-		if err != nil {
-			return nil, err
+		if !fault.IsNotFound(failed) {
+			failed = err
 		}
-		failed = nil
 		for _, entry := range listed.GetEntries() {
 			// Drivers that ignore the filter exist; the first entry is not always the right one.
 			if entry.GetSnapshot().GetSnapshotId() == step.Handle {

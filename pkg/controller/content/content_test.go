@@ -220,6 +220,37 @@ func TestPollingSurvivesErrors(t *testing.T) {
 	}
 }
 
+// A driver that has lost a snapshot before it was ready is not made to take another. Catches a room that asks for it by its name
+// then: the other has another id, which no object holds, and stays at the driver for ever.
+func TestLostBeforeReady(t *testing.T) {
+	h, _ := start(t)
+	h.Driver.ReadyAfter = 100
+	c := bound(h)
+	h.Horizon = 2 * time.Second
+	h.Settle()
+	handle := *now(h, c).Status.SnapshotHandle
+	if err := h.Driver.DeleteSnapshot(t.Context(), &csi.DeleteSnapshotRequest{SnapshotId: handle}); err != nil {
+		t.Fatal(err)
+	}
+	calls := len(h.Driver.Calls("CreateSnapshot"))
+	h.Horizon = time.Minute
+	h.Settle()
+	got := now(h, c)
+	if got.Status.Error == nil || *got.Status.ReadyToUse || *got.Status.SnapshotHandle != handle {
+		t.Errorf("%+v", got.Status)
+	}
+	deleteBoth(h, c)
+	h.Settle()
+	if n := len(h.Driver.Calls("CreateSnapshot")); n != calls || len(kit.All[*kube.Content](h.API)) > 0 {
+		t.Errorf("asked %d times more; left: %v", n-calls, h.State())
+	}
+	for _, stored := range h.Driver.Inventory() {
+		if strings.Contains(stored, "snapshot") {
+			t.Errorf("at the driver: %v", h.Driver.Inventory())
+		}
+	}
+}
+
 func TestSecretsAreLive(t *testing.T) {
 	h, _ := start(t)
 	h.Driver.Secrets = map[string]string{"k": "v1"}
