@@ -28,7 +28,7 @@ type result struct {
 
 // groups are names for several steps.
 var groups = map[string][]string{
-	"test":   {"verify-light", "unit", "fuzz-short", "sanity", "image", "e2e"},
+	"test":   {"verify-light", "unit", "fuzz-short", "sanity", "image", "e2e", "faults-short"},
 	"verify": {"fmt", "vet", "arch", "tidy", "clean-tree"},
 }
 
