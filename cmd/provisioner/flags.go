@@ -3,8 +3,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/csi-tandem/csi-tandem/pkg/sidecar"
 )
 
@@ -29,36 +27,6 @@ func gates() []sidecar.Gate {
 		{Name: "ReleaseLeaderElectionOnExit", Stage: sidecar.Alpha, Default: true, Fixed: "since the lease is always released"},
 		{Name: "HonorPVReclaimPolicy", Retired: true},
 		{Name: "CSINodeExpandSecret", Retired: true},
-	}
-}
-
-func missing() []sidecar.Missing {
-	return []sidecar.Missing{
-		{
-			Feature: "publishing storage capacity",
-			Switches: []sidecar.Flag{
-				{Name: "enable-capacity", Default: false, Usage: "publish CSIStorageCapacity objects"},
-			},
-			Details: []sidecar.Flag{
-				{Name: "capacity-threads", Default: uint(1), Usage: "capacity workers"},
-				{Name: "capacity-poll-interval", Default: time.Minute, Usage: "period of asking for all capacities again"},
-				{Name: "capacity-for-immediate-binding", Default: false, Usage: "publish for classes with immediate binding as well"},
-				{Name: "capacity-ownerref-level", Default: 1, Usage: "steps from the pod to the owner of the objects"},
-				{Name: "kube-api-capacity-qps", Default: -1.0, Usage: "requests per second for capacity objects; 0 or less sets no limit"},
-				{Name: "kube-api-capacity-burst", Default: 5, Usage: "requests for capacity objects at once"},
-			},
-		},
-		{
-			Feature: "node deployment",
-			Switches: []sidecar.Flag{
-				{Name: "node-deployment", Default: false, Usage: "run on every node, for the volumes of that node"},
-			},
-			Details: []sidecar.Flag{
-				{Name: "node-deployment-immediate-binding", Default: true, Usage: "take part in the race for claims with immediate binding"},
-				{Name: "node-deployment-base-delay", Default: 20 * time.Second, Usage: "first delay, and width of the jitter, in that race"},
-				{Name: "node-deployment-max-delay", Default: time.Minute, Usage: "longest delay in that race"},
-			},
-		},
 	}
 }
 

@@ -23,7 +23,6 @@ var (
 		"capacity-for-immediate-binding":    "false",
 		"capacity-ownerref-level":           "1",
 		"capacity-poll-interval":            "1m0s",
-		"capacity-threads":                  "1",
 		"cloning-protection-threads":        "1",
 		"controller-publish-readonly":       "false",
 		"csi-address":                       "/run/csi/socket",
@@ -73,6 +72,7 @@ var (
 
 	// faster are those whose default is better than it was.
 	faster = map[string]string{
+		"capacity-threads":      "10",
 		"kube-api-capacity-qps": "-1",
 		"kube-api-qps":          "-1",
 	}
@@ -169,8 +169,12 @@ func TestRefusals(t *testing.T) {
 		{"provisioner --restore-topology=far", 1, `--restore-topology=far: use ignore or prefer-source`},
 		{"provisioner --create-parameter-labels=a,b,a", 1, `--create-parameter-labels: "a" is there twice`},
 		{"provisioner --create-parameter-namespace-labels=/", 1, `--create-parameter-namespace-labels: "/" is no key of labels or annotations`},
-		{"provisioner --enable-capacity", 1, `this build does not have publishing storage capacity yet`},
-		{"provisioner --node-deployment", 1, `this build does not have node deployment yet`},
+		{"provisioner --enable-capacity --capacity-threads=0", 1, `--capacity-threads=0: nothing would be done`},
+		{"provisioner --enable-capacity --capacity-poll-interval=0", 1, `--capacity-poll-interval=0s: use a duration such as 1m`},
+		{"provisioner --enable-capacity --kube-api-capacity-qps=1 --kube-api-capacity-burst=0", 1, `--kube-api-capacity-burst=0: use 1 or more`},
+		{"provisioner --enable-capacity", 255, `set --kubeconfig or the KUBECONFIG variable`},
+		{"provisioner --node-deployment", 255, `the variable NODE_NAME is empty`},
+		{"provisioner --node-deployment --version", 255, `the variable NODE_NAME is empty`},
 		{"provisioner --node-deployment=false --enable-capacity=false --capacity-threads=3", 255, `set --kubeconfig or the KUBECONFIG variable`},
 		{"provisioner --feature-gates=CrossNamespaceVolumeDataSource=true", 255, `set --kubeconfig or the KUBECONFIG variable`},
 		{"provisioner --feature-gates=HonorPVReclaimPolicy=true,CSINodeExpandSecret=true,ReleaseLeaderElectionOnExit=true,Topology=false,VolumeAttributesClass=false", 255, `set --kubeconfig or the KUBECONFIG variable`},
@@ -181,6 +185,28 @@ func TestRefusals(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		code := sidecar.Main(t.Context(), program(), strings.Fields(c.args), &stdout, &stderr)
 		if code != c.code || !strings.Contains(stderr.String(), c.text) || strings.Count(stderr.String(), "\n") > 1 {
+			t.Errorf("%s: exit %d, want %d; %s", c.args, code, c.code, stderr.String())
+		}
+	}
+}
+
+func TestLocalRefusals(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("NODE_NAME", "n1")
+	for _, c := range []struct {
+		args string
+		code int
+		text string
+	}{
+		{"provisioner --node-deployment --node-deployment-base-delay=0", 1, `--node-deployment-base-delay=0s: use a duration such as 20s`},
+		{"provisioner --node-deployment --node-deployment-max-delay=10s", 1, `--node-deployment-max-delay=10s: use at least --node-deployment-base-delay, which is 20s`},
+		{"provisioner --node-deployment-max-delay=10s", 255, `set --kubeconfig or the KUBECONFIG variable`},
+		{"provisioner --node-deployment --node-deployment-immediate-binding=false", 255, `set --kubeconfig or the KUBECONFIG variable`},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := sidecar.Main(t.Context(), program(), strings.Fields(c.args), &stdout, &stderr)
+		if code != c.code || !strings.Contains(stderr.String(), c.text) {
 			t.Errorf("%s: exit %d, want %d; %s", c.args, code, c.code, stderr.String())
 		}
 	}

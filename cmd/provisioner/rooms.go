@@ -5,12 +5,14 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/controller/claim"
 	"github.com/csi-tandem/csi-tandem/pkg/controller/source"
+	"github.com/csi-tandem/csi-tandem/pkg/controller/storagecapacity"
 	"github.com/csi-tandem/csi-tandem/pkg/controller/volume"
 	"github.com/csi-tandem/csi-tandem/pkg/sidecar"
 )
@@ -26,13 +28,18 @@ const kindClaim = "PersistentVolumeClaim"
 
 // rooms are the options of those who live here.
 type rooms struct {
-	claim  *claim.Options
-	source *source.Options
+	claim    *claim.Options
+	source   *source.Options
+	capacity *storagecapacity.Options
 }
 
-func newRooms() *rooms { return &rooms{claim.NewOptions(), source.NewOptions()} }
+func newRooms() *rooms {
+	return &rooms{claim: claim.NewOptions(), source: source.NewOptions(), capacity: storagecapacity.NewOptions()}
+}
 
-func (r *rooms) validate() error { return errors.Join(r.claim.Validate(), r.source.Validate()) }
+func (r *rooms) validate() error {
+	return errors.Join(r.claim.Validate(), r.source.Validate(), r.capacity.Validate())
+}
 
 // setup wires the rooms. Those of claims and of sources hear of each other through functions.
 func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable, error) {
@@ -45,6 +52,7 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 	if claimOptions.Metadata.NeedsNamespace() {
 		env.Require(namespaceRight())
 	}
+	local := narrow(&claimOptions, env)
 	claims, volumes, classes := env.Claims(), env.Volumes(), env.StorageClasses()
 	deps := claim.Deps{
 		Client: env.Client, Driver: env.Calls, DriverName: env.DriverName, Identity: env.Identity, Capabilities: env.Capabilities,
@@ -52,12 +60,21 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
 		Registry: env.Registry,
 	}
-	sources, protecting := r.setupSources(env)
+	deps.Local = local
+	if env.Node != "" {
+		deps.Surveyor, deps.CountNodes = env.Driver, claim.CountNodes(env.Client)
+	}
+	sources, protecting := r.setupSources(env, local)
 	deps.SourceFreed = sources.Freed
+	capacities, publishing, err := r.setupCapacity(ctx, env, env.Node)
+	if err != nil {
+		return nil, err
+	}
+	deps.Provisioned, deps.Failed = capacities.Provisioned, capacities.Failed
 	needs := sidecar.Caches(claims, volumes, classes)
 	if claimOptions.Topology && env.Capabilities.HasTopology() {
 		deps.Topology = env.Topology()
-		needs = append(needs, env.Nodes(), env.CSINodes())
+		needs = append(needs, env.TopologyCaches()...)
 	}
 	watched := claim.Watched{Claims: claims, Classes: classes}
 	if env.Capabilities.Has(canSnapshot) {
@@ -68,23 +85,28 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 		watched.Grants = env.Grants()
 		deps.Grants = watched.Grants
 	}
-	deps.Record = recording(claimOptions, env, "")
+	deps.Record = recording(claimOptions, env, env.Node)
 	room := claim.New(claimOptions, deps)
 	room.Watch(watched)
 	sources.IsInUse = room.IsInUse // each knows the other, and one has to be made first
-	runnables := []sidecar.Runnable{{Name: claim.QueueName, Needs: needs, Run: room.Run, Kind: kindClaim, Status: room.Status}, setupVolumes(env, room.Settle)}
-	return append(runnables, afterBegin(room, protecting)...), nil
+	runnables := []sidecar.Runnable{{Name: claim.QueueName, Needs: needs, Run: room.Run, Kind: kindClaim, Status: room.Status}, r.setupVolumes(env, capacities, room)}
+	return slices.Concat(runnables, afterBegin(room, protecting), publishing), nil
 }
 
-// setupVolumes wires what deletes volumes; settle ends what was begun for the claim of one.
-func setupVolumes(env *sidecar.Env, settle func(context.Context, *corev1.ObjectReference) (bool, error)) sidecar.Runnable {
+// setupVolumes wires what deletes volumes. The room of claims ends what was begun for the claim of one, and hears
+// where there is more room than before.
+func (r *rooms) setupVolumes(env *sidecar.Env, capacities *storagecapacity.Controller, claimRoom *claim.Controller) sidecar.Runnable {
 	volumes, classes, claims := env.Volumes(), env.StorageClasses(), env.Claims()
 	needs := sidecar.Caches(volumes, classes, claims)
 	deps := volume.Deps{
 		Client: env.Client, Driver: env.Calls, DriverName: env.DriverName, Capabilities: env.Capabilities,
 		Recorder: env.Recorder, Clock: env.Clock, Volumes: volumes.Store, Classes: classes.Store, Claims: claims.Store,
 		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
-		Registry: env.Registry, Settle: settle,
+		Registry: env.Registry, Settle: claimRoom.Settle, Local: claimRoom.Local, Patience: r.claim.Racing.Max,
+		Deleted: func(v *corev1.PersistentVolume) {
+			capacities.Deleted(v)
+			claimRoom.Freed()
+		},
 	}
 	if !env.Capabilities.Has(canAttach) {
 		room := volume.New(deps)
@@ -100,11 +122,11 @@ func setupVolumes(env *sidecar.Env, settle func(context.Context, *corev1.ObjectR
 
 // setupSources builds what lifts protection from sources. Snapshots are watched where the driver can
 // restore them; where they do not exist, or may not be watched, that part waits by itself.
-func (r *rooms) setupSources(env *sidecar.Env) (*source.Controller, []sidecar.Runnable) {
+func (r *rooms) setupSources(env *sidecar.Env, local claim.Local) (*source.Controller, []sidecar.Runnable) {
 	claims := env.Claims()
 	deps := source.Deps{
 		Client: env.Client, DriverName: env.DriverName, Clock: env.Clock, Claims: claims.Store, Workers: int(env.Options.WorkerThreads),
-		RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
+		Local: local, RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
 	}
 	if !env.Capabilities.Has(canSnapshot) {
 		room := source.New(*r.source, deps)

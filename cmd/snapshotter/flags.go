@@ -38,13 +38,6 @@ func missing() []sidecar.Missing {
 				{Name: "groupsnapshot-name-uuid-length", Default: -1, Usage: "digits of the UID in the names of group snapshots"},
 			},
 		},
-		{
-			Feature: "distributed snapshotting",
-			Switches: []sidecar.Flag{
-				{Name: "node-deployment", Default: false, Usage: "run on every node, for the snapshots of that node"},
-				{Name: "enable-distributed-snapshotting", Default: false, Usage: "say in each content which node takes the snapshot"},
-			},
-		},
 	}
 }
 

@@ -142,8 +142,9 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"snapshotter --snapshot-name-prefix=", 1, `--snapshot-name-prefix must not be empty`},
 		{"snapshotter --snapshot-name-uuid-length=33", 1, `--snapshot-name-uuid-length=33: use -1`},
-		{"snapshotter --node-deployment", 1, `this build does not have distributed snapshotting yet`},
-		{"snapshotter --enable-distributed-snapshotting", 1, `this build does not have distributed snapshotting yet`},
+		{"snapshotter --node-deployment", 255, `the variable NODE_NAME is empty`},
+		{"snapshotter --node-deployment --version", 255, `the variable NODE_NAME is empty`},
+		{"snapshotter --enable-distributed-snapshotting", 255, `set --kubeconfig or the KUBECONFIG variable`},
 		{"snapshotter --feature-gates=CSIVolumeGroupSnapshot=true", 255, `does not have group snapshots yet`},
 		{"snapshotter --feature-gates=CSIVolumeGroupSnapshot=false,ReleaseLeaderElectionOnExit=true", 255, `set --kubeconfig or the KUBECONFIG variable`},
 		{"snapshotter --enable-volume-group-snapshots --connection-timeout=15s --leader-election-type=leases --logtostderr", 255, `set --kubeconfig or the KUBECONFIG variable`},
@@ -157,6 +158,31 @@ func TestRefusals(t *testing.T) {
 		code := sidecar.Main(t.Context(), program(), strings.Fields(c.args), &stdout, &stderr)
 		if code != c.code || !strings.Contains(stderr.String(), c.text) || strings.Count(stderr.String(), "\n") > 1 {
 			t.Errorf("%s: exit %d, want %d; %s", c.args, code, c.code, stderr.String())
+		}
+	}
+}
+
+func TestLocalRefusals(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("NODE_NAME", "n1")
+	for _, c := range []struct {
+		args string
+		code int
+		text string
+	}{
+		{"snapshotter --node-deployment --leader-election", 1, `leave --leader-election out`},
+		{"snapshotter --node-deployment --leader-election --bind-snapshots=none", 1, `leave --leader-election out`},
+		{"snapshotter --node-deployment --bind-snapshots=own", 1, `add --enable-distributed-snapshotting`},
+		{"snapshotter --node-deployment --bind-snapshots=own --enable-distributed-snapshotting --leader-election-retry-period=0", 1, `--leader-election-retry-period=0s`},
+		{"snapshotter --node-deployment --bind-snapshots=own --enable-distributed-snapshotting", 255, `set --kubeconfig or the KUBECONFIG variable`},
+		{"snapshotter --node-deployment --bind-snapshots=own --enable-distributed-snapshotting --leader-election", 255, `set --kubeconfig or the KUBECONFIG variable`},
+		{"snapshotter --node-deployment", 255, `set --kubeconfig or the KUBECONFIG variable`},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := sidecar.Main(t.Context(), program(), strings.Fields(c.args), &stdout, &stderr)
+		if code != c.code || !strings.Contains(stderr.String(), c.text) {
+			t.Errorf("S96 %s: exit %d, want %d; %s", c.args, code, c.code, stderr.String())
 		}
 	}
 }

@@ -24,10 +24,10 @@ func program() sidecar.Program {
 	r := newRooms()
 	return sidecar.Program{
 		Name: name, Version: version, Component: "csi-snapshotter %s", Manifest: "deploy/snapshotter/rbac.yaml",
-		Options: options(), Gates: gates(), Missing: missing(), Retired: retired(), Presets: presets(), Rights: rights(),
+		Options: r.common, Gates: gates(), Missing: missing(), Retired: retired(), Presets: presets(), Rights: rights(),
 		Groups:   []sidecar.FlagGroup{{Title: "Snapshots", Add: r.content.AddFlags}, {Title: "Binding", Add: r.binding.AddFlags}},
 		Lease:    sidecar.SnapshotterLease,
 		Requires: []csi.ControllerServiceCapability_RPC_Type{csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT},
-		Validate: r.validate, DriverOptional: r.bindsAll, Setup: r.setup, Commands: r.commands(), Say: say,
+		Validate: r.validate, DriverOptional: r.bindsAll, PerNode: r.isLocal, MustElect: r.mustElect, Setup: r.setup, Commands: r.commands(), Say: say,
 	}
 }

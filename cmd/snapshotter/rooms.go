@@ -24,21 +24,25 @@ const (
 type rooms struct {
 	content *content.Options
 	binding *volumesnapshot.Options
+	common  *sidecar.Options
 }
 
-func newRooms() *rooms { return &rooms{content.NewOptions(), volumesnapshot.NewOptions()} }
+func newRooms() *rooms { return &rooms{content.NewOptions(), volumesnapshot.NewOptions(), options()} }
 
-func (r *rooms) validate() error { return errors.Join(r.content.Validate(), r.binding.Validate()) }
+func (r *rooms) validate() error {
+	return errors.Join(r.content.Validate(), r.binding.Validate(), r.checkLocal())
+}
 
 // bindsAll tells that there is work without a driver.
 func (r *rooms) bindsAll() bool { return r.binding.Bind == volumesnapshot.All }
 
 func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable, error) {
 	var runnables []sidecar.Runnable
+	r.narrow(ctx, env)
 	if env.Driver != nil {
 		runnables = append(runnables, r.setupContents(ctx, env))
 	}
-	if r.binding.Bind != volumesnapshot.None {
+	if r.binds() {
 		runnables = append(runnables, r.setupBinding(env)...)
 	}
 	return runnables, nil
@@ -48,7 +52,7 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 // the other half have to do.
 func (r *rooms) setupContents(ctx context.Context, env *sidecar.Env) sidecar.Runnable {
 	env.Require(contentRights()...)
-	contents, classes := env.Contents(), env.SnapshotClasses()
+	contents, classes := env.LocalContents(), env.SnapshotClasses()
 	needs := sidecar.Caches(contents, classes)
 	deps := content.Deps{
 		Client: env.Client, Driver: env.Calls, DriverName: env.DriverName, Capabilities: env.Capabilities,
@@ -56,10 +60,11 @@ func (r *rooms) setupContents(ctx context.Context, env *sidecar.Env) sidecar.Run
 		Workers: int(env.Options.WorkerThreads), RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
 		Registry: env.Registry,
 	}
-	if !env.AllowsOrAwaits(ctx, seeSnapshots()) {
+	// A process that serves one node reads the snapshots of its contents live: a cache would hold those of all.
+	if env.Node != "" || !env.AllowsOrAwaits(ctx, seeSnapshots()) {
 		room := content.New(*r.content, deps)
 		room.Watch(contents, classes, nil)
-		return sidecar.Runnable{Name: content.QueueName, Needs: needs, Run: room.Run, Kind: "VolumeSnapshotContent", Status: room.Status}
+		return sidecar.Runnable{Name: content.QueueName, Lead: r.contentLead(), Needs: needs, Run: room.Run, Kind: "VolumeSnapshotContent", Status: room.Status}
 	}
 	snapshots := env.Snapshots()
 	deps.Snapshots = snapshots.Store
@@ -81,23 +86,28 @@ func (r *rooms) setupBinding(env *sidecar.Env) []sidecar.Runnable {
 	watches := volumesnapshot.Informers{
 		Snapshots: env.Snapshots(), Contents: env.Contents(), Classes: env.SnapshotClasses(), Claims: env.Claims(),
 	}
-	room := volumesnapshot.New(*r.binding, volumesnapshot.Deps{
+	deps := volumesnapshot.Deps{
 		Client: env.Client, Recorder: recorder, Clock: env.Clock, DriverName: env.DriverName,
 		Snapshots: watches.Snapshots.Store, Contents: watches.Contents.Store, Classes: watches.Classes.Store, Claims: watches.Claims.Store,
 		Stance: stance, Workers: int(env.Options.WorkerThreads), Registry: env.Registry,
 		RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,
-	})
+	}
+	needs := sidecar.Caches(watches.Snapshots, watches.Contents, watches.Classes, watches.Claims)
+	if r.binding.Distributed {
+		nodes := env.Nodes()
+		deps.NodeOf, needs = volumesnapshot.NodeOf(nodes.Store), append(needs, nodes)
+	}
+	room := volumesnapshot.New(*r.binding, deps)
 	room.Watch(watches)
 	lease := sidecar.OwnBinderLease(env.DriverName)
 	if r.bindsAll() {
 		lease = sidecar.BinderLease
 	}
 	return []sidecar.Runnable{
-		{Name: "stance", Lease: lease, Needs: sidecar.Caches(), Run: stance.Run},
+		{Name: "stance", Lease: lease, Lead: r.binderLead(), Needs: sidecar.Caches(), Run: stance.Run},
 		{
-			Name: volumesnapshot.QueueName, Lease: lease, Optional: r.binding.Bind == volumesnapshot.Auto, Run: room.Run,
-			Kind: "VolumeSnapshot", Status: room.Status,
-			Needs: sidecar.Caches(watches.Snapshots, watches.Contents, watches.Classes, watches.Claims),
+			Name: volumesnapshot.QueueName, Lease: lease, Lead: r.binderLead(), Needs: needs,
+			Optional: r.binding.Bind == volumesnapshot.Auto, Run: room.Run, Kind: "VolumeSnapshot", Status: room.Status,
 		},
 	}
 }

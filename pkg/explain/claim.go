@@ -137,6 +137,9 @@ func (l *claimLook) askClaim(ctx context.Context) {
 		Client: l.client, DriverName: l.Driver.Name, Capabilities: l.Driver.Capabilities, Clock: l.Clock,
 		Claims: l.claims, Volumes: l.volumes, Classes: l.classes, RetryStart: l.RetryStart, RetryMax: l.RetryMax,
 	}
+	if !l.askLocal(ctx, &m, &options, &deps) {
+		return
+	}
 	if l.claim.Spec.VolumeName == "" && l.class != nil {
 		l.readPlaces(ctx, &options, &deps)
 	}

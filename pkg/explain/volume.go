@@ -37,6 +37,7 @@ func (l *claimLook) explainVolume(ctx context.Context, name string) {
 		// Attachments cannot be searched by volume; they matter only for a deletion.
 		_ = list(ctx, l.look, "", metav1.ListOptions{}, func(a *storagev1.VolumeAttachment) { deps.Attachments.Show(a) })
 	}
+	l.askVolumeLocal(ctx, &m, &deps)
 	in, step, err := volume.New(deps).Look(ctx, reconcile.Key{Name: name})
 	if err != nil {
 		m.Doubts = append(m.Doubts, err.Error())

@@ -15,6 +15,20 @@ func claimRows() []row {
 		about(func(s provision.Ignore) Words { return does("Does nothing for now: %s.", s.Why) }),
 		about(func(s provision.Wait) Words { return does("Waits %s: %s.", span(s.After), s.Why) }),
 		about(rejected),
+		about(func(provision.AskRoom) Words { return does("Asks the driver how much room there is on its node.") }),
+		about(func(s provision.BecomeOwner) Words {
+			return does("Takes the claim for node %s, by writing its name into the claim: the first node that does makes the volume.", s.Node)
+		}),
+		about(func(s provision.StandBack) Words {
+			w := does("Leaves the claim to other nodes, and looks again by itself: %s.", s.Why)
+			if s.Tell {
+				w.Event = said(s.Err)
+			}
+			return w
+		}),
+		about(func(s provision.Discard) Words {
+			return does("Removes volume %s, which was made here while the claim went to another node.", attemptName(s.Attempt))
+		}),
 		about(func(s provision.AlreadyProvisioned) Words {
 			if s.Volume == nil {
 				return does("The volume is made and its PersistentVolume is written: Kubernetes binds the claim.")

@@ -39,6 +39,9 @@ type ClaimInput struct {
 	Namespace *NamespaceState
 	// Attributes is nil until the VolumeAttributesClass was read.
 	Attributes *AttributesState
+	// Race is what is remembered of a claim without a node, and Room nil until it was asked for.
+	Race Race
+	Room *RoomState
 
 	// written is the class as users have written it, while Class is what the driver understands.
 	written *storagev1.StorageClass
@@ -88,6 +91,9 @@ func nextRequest(in ClaimInput) ClaimStep {
 	if why := skip(in); why != "" {
 		return Ignore{why}
 	}
+	if node := in.elsewhere(in.Claim); node != "" {
+		return Ignore{fmt.Sprintf("the claim is for node %q, whose provisioner makes the volume", node)}
+	}
 	if left := in.refused(); left > 0 {
 		return Wait{
 			Why:   fmt.Sprintf("skipping volume provisioning for pvc %s, because provisioning previously failed with infeasible error", in.Claim.UID),
@@ -106,6 +112,9 @@ func nextRequest(in ClaimInput) ClaimStep {
 	if !in.isKnown(in.Class.Provisioner) {
 		return Ignore{"the class of the claim belongs to another driver"}
 	}
+	if in.isLocal() && in.Claim.Annotations[wellknown.AnnSelectedNode] == "" {
+		return nextRace(in)
+	}
 	return prepare(in)
 }
 
@@ -115,6 +124,8 @@ func continueAttempt(in ClaimInput) ClaimStep {
 	switch {
 	case in.Volume != nil && belongsTo(in.Volume, in.Attempt.Ref.UID):
 		return AlreadyProvisioned{in.Volume}
+	case in.Attempt.Made != nil && isStray(in):
+		return Discard{in.Attempt}
 	case in.Attempt.Made != nil:
 		return Save{in.Attempt}
 	case in.Now.Before(in.Attempt.NotBefore):
@@ -123,6 +134,13 @@ func continueAttempt(in ClaimInput) ClaimStep {
 	default:
 		return Resume{in.Attempt}
 	}
+}
+
+// isStray tells that a volume was made here for a claim which another node's process is to serve by now: a
+// driver of one node does not know what that of another makes under the same name.
+func isStray(in ClaimInput) bool {
+	claim := in.Claim
+	return claim != nil && claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && in.elsewhere(claim) != ""
 }
 
 // skip gives the reason why a claim is none of our business, or nothing.

@@ -177,6 +177,15 @@ func Unstorable(attempt *Attempt, err error) Undo {
 
 const unstorableAdvice = "Kubernetes does not store what the driver or the StorageClass say of the volume: that has to change; the volume is made anew then"
 
+// Strayed follows when a volume was made for a claim that has another one, or is to have it, on another node.
+func Strayed(attempt *Attempt) Undo {
+	open := attempt.asOpen()
+	return Undo{
+		Attempt: open, Handle: attempt.Made.GetVolumeId(), orphaned: "Cleanup",
+		Err: fmt.Errorf("volume %s was made on node %q while the claim went to another node", attempt.Name(), attempt.Node),
+	}
+}
+
 // Orphaned is the error when the wrong volume could not be removed either.
 func (u Undo) Orphaned(err error) error {
 	return fmt.Errorf("%w. %s of volume %s failed, volume is orphaned: %w", u.Err, u.orphaned, u.Attempt.Name(), err)

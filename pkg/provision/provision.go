@@ -64,6 +64,8 @@ type Options struct {
 	CrossNamespace bool
 	// AttributesClass is false when VolumeAttributesClasses are ignored.
 	AttributesClass bool
+	// Racing is about claims without a node, in a process that serves one node.
+	Racing Racing
 }
 
 // Config is what stays the same while a process lives.
@@ -75,6 +77,8 @@ type Config struct {
 	Capabilities capability.Set
 	// Migration is nil for drivers that replace nothing.
 	Migration Translator
+	// Local is the part of the cluster that this process serves.
+	Local
 	Options
 }
 

@@ -77,8 +77,10 @@ func buildRequest(in ClaimInput, basics basics) (*Attempt, error) {
 		Warnings: places.Warnings,
 		InTree:   in.isReplaced(in.written.Provisioner), Migration: in.Migration,
 	}
-	if attempt.Topology {
+	if attempt.Topology || in.isLocal() {
 		attempt.Node = selectedNode(in.Claim)
+	}
+	if attempt.Topology {
 		attempt.Away = away(in, attempt.Node)
 	}
 	attempt.Short = short(in, attempt.Request.GetCapacityRange().GetRequiredBytes())

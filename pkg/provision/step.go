@@ -5,6 +5,7 @@ package provision
 import (
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -39,6 +40,21 @@ type (
 	Resume struct{ Attempt *Attempt }
 	// Save: the driver has made the volume, and its PersistentVolume is still to be written.
 	Save struct{ Attempt *Attempt }
+	// AskRoom: how much room the driver has on this node, and among how many nodes, is needed to decide. The
+	// request is nil when only the latter can be asked for.
+	AskRoom struct{ Request *csi.GetCapacityRequest }
+	// BecomeOwner: select the node for a claim that nobody has selected one for.
+	BecomeOwner struct{ Node string }
+	// StandBack: the claim is not for this node now. The race begins anew when it is looked at again.
+	StandBack struct {
+		Why   string
+		After time.Duration
+		// Err is told to the user if Tell is set.
+		Err  error
+		Tell bool
+	}
+	// Discard: the driver has made a volume that another node was chosen for meanwhile; it is removed.
+	Discard struct{ Attempt *Attempt }
 	// Reject: nothing was asked of the driver, for a reason that is told, and tried again later. A silent
 	// one is told in the log only. One that waits for something that is on its way is no failure. After is
 	// zero for the usual growing delay.
@@ -67,6 +83,10 @@ func (ReadNamespace) isClaimStep()      {}
 func (Create) isClaimStep()             {}
 func (Resume) isClaimStep()             {}
 func (Save) isClaimStep()               {}
+func (AskRoom) isClaimStep()            {}
+func (BecomeOwner) isClaimStep()        {}
+func (StandBack) isClaimStep()          {}
+func (Discard) isClaimStep()            {}
 func (Reject) isClaimStep()             {}
 func (Reschedule) isClaimStep()         {}
 
@@ -98,6 +118,7 @@ type (
 )
 
 func (Ignore) isVolumeStep()       {}
+func (Wait) isVolumeStep()         {}
 func (Reject) isVolumeStep()       {}
 func (Protect) isVolumeStep()      {}
 func (Unprotect) isVolumeStep()    {}

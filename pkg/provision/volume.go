@@ -21,6 +21,8 @@ type VolumeInput struct {
 	Now time.Time
 	// Volume is nil when it is gone.
 	Volume *corev1.PersistentVolume
+	// Since is when it was first seen that something is to be done, for a process that serves one node.
+	Since time.Time
 	// Live tells that Volume was read from the API server just now.
 	Live bool
 	// Deleted tells that the driver has removed this volume already.
@@ -44,6 +46,14 @@ const SecretPatience = 2 * time.Minute
 
 // NextVolumeStep says what to do about a PersistentVolume now.
 func NextVolumeStep(in VolumeInput) VolumeStep {
+	step := nextVolume(in)
+	if _, idle := step.(Ignore); idle {
+		return step
+	}
+	return in.localStep(step)
+}
+
+func nextVolume(in VolumeInput) VolumeStep {
 	volume := in.Volume
 	if volume == nil || !in.IsVolumeOurs(volume) {
 		return Ignore{"the volume is gone or not ours"}

@@ -88,7 +88,7 @@ func TestClientLimits(t *testing.T) {
 
 func TestIdentities(t *testing.T) {
 	now := time.UnixMilli(1700000000123)
-	if got := newIdentity(now, "d.example"); !regexp.MustCompile(`^1700000000123-\d{1,4}-d\.example$`).MatchString(got) {
+	if got := newIdentity(now, "d.example", ""); !regexp.MustCompile(`^1700000000123-\d{1,4}-d\.example$`).MatchString(got) {
 		t.Errorf("identity %q", got)
 	}
 	one, two := holderIdentity("host.example_"), holderIdentity("host.example_")

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
@@ -31,6 +32,12 @@ type Env struct {
 	Capabilities capability.Set
 	// Identity names this process in what it makes.
 	Identity string
+	// Node is the node that is served, and Place where its driver says that it is; empty in a process that serves
+	// the whole cluster.
+	Node  string
+	Place topology.Segment
+	// Narrow is set by Setup before it asks for the first cache.
+	Narrow Narrow
 	// Holder names this process in leases, and LeaseNamespace is where they are.
 	Holder, LeaseNamespace string
 	Recorder               kube.Recorder
@@ -44,12 +51,15 @@ type Env struct {
 	awaited   []Right
 	informers []watched
 	index     *topology.Index
+	contents  *kube.Informer[*kube.Content]
+	config    *rest.Config
 }
 
 // watched is an informer of any kind.
 type watched interface {
 	kube.Runner
 	Resource() kube.Resource
+	Namespace() string
 }
 
 // RecorderAs is a recorder whose events come from another component than the program's own.
@@ -80,7 +90,7 @@ func (e *Env) AllowsOrAwaits(ctx context.Context, right Right) bool {
 
 func informerOf[T kube.Object](e *Env, options kube.InformerOptions[T]) *kube.Informer[T] {
 	for _, w := range e.informers {
-		if known, ok := w.(*kube.Informer[T]); ok {
+		if known, ok := w.(*kube.Informer[T]); ok && any(known) != any(e.contents) {
 			return known
 		}
 	}
@@ -96,14 +106,14 @@ func informerOf[T kube.Object](e *Env, options kube.InformerOptions[T]) *kube.In
 // Claims are the PersistentVolumeClaims, those that need nothing of the driver in short.
 func (e *Env) Claims() *kube.Informer[*corev1.PersistentVolumeClaim] {
 	return informerOf(e, kube.InformerOptions[*corev1.PersistentVolumeClaim]{
-		Indexes: kube.ClaimIndexes(), Trim: kube.TrimClaim(e.DriverName), Packed: true,
+		Indexes: kube.ClaimIndexes(), Trim: kube.TrimClaim(e.DriverName), Keep: e.Narrow.Claims, Packed: true,
 	})
 }
 
 // Volumes are the PersistentVolumes, with what their end takes.
 func (e *Env) Volumes() *kube.Informer[*corev1.PersistentVolume] {
 	return informerOf(e, kube.InformerOptions[*corev1.PersistentVolume]{
-		Indexes: kube.VolumeIndexes(), Trim: kube.TrimVolume(e.DriverName), Packed: true,
+		Indexes: kube.VolumeIndexes(), Trim: e.trimVolume(), Keep: e.Narrow.Volumes, Packed: true,
 	})
 }
 
@@ -122,9 +132,13 @@ func (e *Env) CSINodes() *kube.Informer[*storagev1.CSINode] {
 	return informerOf(e, kube.InformerOptions[*storagev1.CSINode]{Trim: kube.TrimCSINode(e.DriverName)})
 }
 
-// Topology is the index of nodes and segments, fed by Nodes and CSINodes.
+// Topology is the index of nodes and segments, fed by Nodes and CSINodes, or that of the one node that is served.
 func (e *Env) Topology() *topology.Index {
-	if e.index == nil {
+	switch {
+	case e.index != nil:
+	case e.Node != "":
+		e.index = e.onlyHere()
+	default:
 		e.index = topology.NewIndex()
 		kube.FeedNodes(e.index, e.DriverName, e.Nodes(), e.CSINodes())
 	}
@@ -134,13 +148,13 @@ func (e *Env) Topology() *topology.Index {
 // VolumeAttachments say which volumes are attached.
 func (e *Env) VolumeAttachments() *kube.Informer[*storagev1.VolumeAttachment] {
 	return informerOf(e, kube.InformerOptions[*storagev1.VolumeAttachment]{
-		Indexes: kube.AttachmentIndexes(), Trim: kube.TrimAttachment, Packed: true,
+		Indexes: kube.AttachmentIndexes(), Trim: kube.TrimAttachment, Keep: e.Narrow.Attachments, Packed: true,
 	})
 }
 
 // Snapshots are the VolumeSnapshots.
 func (e *Env) Snapshots() *kube.Informer[*snapv1.VolumeSnapshot] {
-	return informerOf(e, kube.InformerOptions[*snapv1.VolumeSnapshot]{Indexes: kube.SnapshotIndexes()})
+	return informerOf(e, kube.InformerOptions[*snapv1.VolumeSnapshot]{Indexes: kube.SnapshotIndexes(), Keep: e.Narrow.Snapshots})
 }
 
 // Contents are the VolumeSnapshotContents.

@@ -64,7 +64,7 @@ func (l *life) routes() http.Handler {
 	mux.Handle(l.Options.HTTP.MetricsPath, promhttp.InstrumentMetricHandler(l.meters.process, promhttp.HandlerFor(l.meters, promhttp.HandlerOpts{})))
 	mux.HandleFunc("/healthz", l.health.serveLeases)
 	mux.HandleFunc("/readyz", l.health.serveReady)
-	if l.Options.Election.Enabled && l.Options.HTTP.Endpoint != "" {
+	if (l.Options.Election.Enabled || l.mustElect()) && l.Options.HTTP.Endpoint != "" {
 		mux.HandleFunc("/healthz/leader-election", l.health.serveLeases)
 	}
 	if l.Options.HTTP.Pages {

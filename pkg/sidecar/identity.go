@@ -13,9 +13,13 @@ import (
 )
 
 // newIdentity names this process in the volumes that it makes: <milliseconds>-<0..9999>-<driver>, as in
-// all volumes made so far.
-func newIdentity(now time.Time, driverName string) string {
-	return fmt.Sprintf("%d-%d-%s", now.UnixMilli(), rand.IntN(10000), driverName)
+// all volumes made so far, and -<node> after that in a process that serves one node.
+func newIdentity(now time.Time, driverName, node string) string {
+	identity := fmt.Sprintf("%d-%d-%s", now.UnixMilli(), rand.IntN(10000), driverName)
+	if node == "" {
+		return identity
+	}
+	return identity + "-" + node
 }
 
 // holderIdentity names this process in leases. Two processes on one host must not take each other's lease

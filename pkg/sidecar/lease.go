@@ -125,7 +125,8 @@ func (l *leaseLock) claimed(lease *coordinationv1.Lease) *coordinationv1.Lease {
 		spec.LeaseTransitions = ptr.To(ptr.Deref(spec.LeaseTransitions, 0) + 1)
 	}
 	spec.HolderIdentity, spec.RenewTime = ptr.To(l.identity), now
-	spec.LeaseDurationSeconds = ptr.To(int32(l.lasts / time.Second))
+	// Rounded up: what is cut off would let another one in while this one may still work.
+	spec.LeaseDurationSeconds = ptr.To(int32((l.lasts + time.Second - 1) / time.Second))
 	if len(l.labels) > 0 {
 		merged := maps.Clone(lease.Labels)
 		if merged == nil {

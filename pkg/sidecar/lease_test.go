@@ -84,6 +84,15 @@ func TestLeaseIsHeldRenewedAndReleased(t *testing.T) {
 	l.wants(`{"holderIdentity":"two","leaseDurationSeconds":15,"leaseTransitions":1} 0s`)
 }
 
+// A lease that tells less than its holder counts on lets two work at once.
+func TestPartsOfASecondCount(t *testing.T) {
+	l := newLocks(t)
+	one := l.candidate("one")
+	one.lasts = 15*time.Second + time.Millisecond
+	l.take(one, true)
+	l.wants(`{"holderIdentity":"one","leaseDurationSeconds":16,"leaseTransitions":0} 0s`)
+}
+
 // The clocks of two machines differ: what a lease says about times is not compared with the own clock, so
 // that a holder from the past is waited for as long as its lease lasts, and then no more.
 func TestLeaseOfTheDeadRunsOut(t *testing.T) {

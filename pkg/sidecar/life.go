@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -27,6 +28,7 @@ const eventDrain = 2 * time.Second
 type life struct {
 	*process
 	client, leaseClient    kube.Client
+	config                 *rest.Config // nil where the clients are not of this world
 	clock                  clock.WithTicker
 	holder, leaseNamespace string
 
@@ -91,7 +93,9 @@ func (p *process) born() (*life, error) {
 	if err != nil {
 		return nil, fatal("the name of this host, which names the holder of leases: %w", err)
 	}
-	return p.begun(client, leaseClient, host), nil
+	l := p.begun(client, leaseClient, host)
+	l.config = config
+	return l, nil
 }
 
 func (p *process) begun(client, leaseClient kube.Client, host string) *life {
@@ -176,9 +180,9 @@ func (l *life) buildEnv(k *link) *Env {
 	}
 	return &Env{
 		Client: l.client, Driver: k.conn, Calls: k.calls, DriverName: name, Capabilities: k.identity.Capabilities,
-		Identity: newIdentity(l.clock.Now(), name), Holder: l.holder, LeaseNamespace: l.leaseNamespace,
+		Identity: newIdentity(l.clock.Now(), name, l.node), Node: l.node, Place: k.place, Holder: l.holder, LeaseNamespace: l.leaseNamespace,
 		Recorder: l.events.recorder(component), Clock: l.clock, Registry: l.meters.rooms.Load(),
-		Options: l.Options, Gates: l.gates, recorder: l.events.recorder, access: l.access,
+		Options: l.Options, Gates: l.gates, recorder: l.events.recorder, access: l.access, config: l.config,
 	}
 }
 

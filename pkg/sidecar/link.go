@@ -13,6 +13,7 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/pkg/driver"
 	"github.com/csi-tandem/csi-tandem/pkg/throttle"
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
 )
 
 const (
@@ -31,6 +32,8 @@ const (
 type link struct {
 	conn     *driver.Conn
 	identity driver.Identity
+	// place is where the driver says that it runs, in a process that serves one node.
+	place topology.Segment
 	// calls go through gates, which keep from term to term what they have learnt of the driver.
 	calls *throttle.Driver
 }
@@ -70,7 +73,12 @@ func (l *life) connect(ctx context.Context) (*link, error) {
 	calls := throttle.New(conn, throttle.Options{
 		Most: int(l.Options.WorkerThreads), Fixed: int(l.Options.MaxParallelCalls), Deadline: l.Options.Timeout, Clock: l.clock,
 	})
-	return &link{conn, identity, calls}, nil
+	place, err := l.fetchPlace(ctx, conn)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &link{conn, identity, place, calls}, nil
 }
 
 func (l *life) identify(ctx context.Context, conn *driver.Conn) (driver.Identity, error) {
@@ -163,6 +171,9 @@ func (l *life) meetAgain(ctx context.Context, k *link) error {
 		return &lastWords{fmt.Errorf("the driver was %s and came back as %s: exiting to start anew for it", k.identity.Name, again.Name)}
 	case !again.Capabilities.Equal(k.identity.Capabilities):
 		return &lastWords{fmt.Errorf("the driver %s came back with other capabilities (were: %s; are: %s): exiting to start anew with them", again.Name, k.identity.Capabilities, again.Capabilities)}
+	}
+	if err := l.checkPlace(ctx, k); err != nil {
+		return err
 	}
 	logger.Info("The driver is back", "driver", again.Name, "version", again.Version)
 	return nil

@@ -29,8 +29,10 @@ type process struct {
 	gates   *Gates
 	logging *logsapi.LoggingConfiguration
 	version bool
-	flags   *flag.FlagSet
-	groups  []group
+	// node is the one that is served, empty for all.
+	node   string
+	flags  *flag.FlagSet
+	groups []group
 }
 
 // group is a FlagGroup with the names of its flags.
@@ -137,6 +139,9 @@ func (p *process) begin() (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if err := p.readNode(); err != nil {
+		return false, err
+	}
 	if p.version {
 		_, err := fmt.Fprintf(p.stdout, "%s %s (%s)\n", p.name, p.Version, builtFrom())
 		return true, err
@@ -161,6 +166,13 @@ func (p *process) check() error {
 	}
 	if err := p.Options.check(p.DriverOptional); err != nil {
 		return err
+	}
+	if p.mustElect() {
+		election := p.Options.Election
+		election.Enabled = true
+		if err := election.check(); err != nil {
+			return err
+		}
 	}
 	if p.Validate != nil {
 		return p.Validate()

@@ -54,6 +54,12 @@ type Program struct {
 	// DriverOptional tells, after parsing, whether an empty --csi-address means to run without a driver.
 	DriverOptional func() bool
 
+	// PerNode tells, after parsing, whether the process serves one node, and AsksPlace that the driver is asked
+	// where it runs then. MustElect tells whether some runnable leads whatever --leader-election says.
+	PerNode   func() bool
+	AsksPlace bool
+	MustElect func() bool
+
 	// Lease names the lease of the runnables that name none.
 	Lease func(driver string) string
 	// IsMigrated tells the drivers that replace a part of Kubernetes itself: their metrics say of each call
@@ -85,6 +91,8 @@ type Runnable struct {
 	Name string
 	// Lease is the lease to hold meanwhile; empty means the program's own.
 	Lease string
+	// Lead says whether it has to lead.
+	Lead Lead
 	// Needs are the caches to be filled before. Nil means all that Setup asked for.
 	Needs []kube.Runner
 	// Optional work begins whenever its caches are there, and holds up nobody until then.

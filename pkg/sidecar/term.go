@@ -63,7 +63,7 @@ func (l *life) term(ctx context.Context, k *link) error {
 		})
 	}
 	for lease, members := range byLease(runnables, l.leaseName(k)) {
-		if l.Options.Election.Enabled {
+		if l.elects(members) {
 			c, informer := l.campaign(lease)
 			watches.Go(func() { l.keepWatch(watching, informer) })
 			group.Go(func() error { return l.underLease(working, env, members, c.lead) })
@@ -81,7 +81,7 @@ func (l *life) leaseName(k *link) string {
 	if l.Lease == nil {
 		return l.Name
 	}
-	return l.Lease(k.identity.Name)
+	return l.leaseFor(l.Lease(k.identity.Name))
 }
 
 func byLease(runnables []Runnable, own string) map[string][]Runnable {
@@ -119,7 +119,7 @@ func (l *life) campaign(name string) (*campaign, *kube.Informer[*coordinationv1.
 // and again for what is refused.
 func (l *life) keepWatch(ctx context.Context, w watched) {
 	r := w.Resource()
-	right := Right{Group: r.Group, Resource: r.Plural, Verbs: "list watch", Why: "keeping a cache of them"}
+	right := Right{Group: r.Group, Resource: r.Plural, Verbs: "list watch", Namespace: w.Namespace(), Why: "keeping a cache of them"}
 	if _, isLease := w.(*kube.Informer[*coordinationv1.Lease]); isLease {
 		right.Namespace, right.Why = l.leaseNamespace, "taking over at once when a leader leaves"
 	}

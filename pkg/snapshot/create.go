@@ -146,6 +146,9 @@ func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.
 		return nil, rejectCreation(in, fmt.Errorf("volume %s is of driver %q, but VolumeSnapshotClass %s is of driver %q",
 			volume.Name, volume.Spec.CSI.Driver, class.Name, class.Driver))
 	}
+	if in.NodeErr != nil {
+		return nil, rejectCreation(in, in.NodeErr)
+	}
 	content := contentOf(in, class)
 	if secret != nil {
 		for key, value := range annotationsOf(secret) {
@@ -188,7 +191,7 @@ func contentOf(in SnapshotInput, class *snapv1.VolumeSnapshotClass) *snapv1.Volu
 		content.Spec.SourceVolumeMode = &mode
 	}
 	if in.Node != "" {
-		content.Labels = map[string]string{wellknown.LabelManagedBy: in.Node}
+		content.Labels = map[string]string{wellknown.LabelManagedBy: wellknown.NodeLabel(in.Node)}
 	}
 	return content
 }

@@ -41,7 +41,8 @@ func nextContentOfDeleted(in SnapshotInput) SnapshotStep {
 	_, marked := c.Annotations[wellknown.AnnBeingDeleted]
 	// Our own other half needs no mark: it sees that the snapshot is being deleted. Others do, and users
 	// know it from retained contents.
-	needsMark := c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || c.Spec.Driver != in.Options.Driver
+	// One that serves a single node has no cache of all snapshots to see it in.
+	needsMark := c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || c.Spec.Driver != in.Options.Driver || in.Options.Distributed
 	switch {
 	case len(in.Restoring) > 0, IsRead(in.Snapshot):
 		return WaitForRestore{in.Restoring}

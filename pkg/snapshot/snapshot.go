@@ -70,6 +70,8 @@ type SnapshotOptions struct {
 	// PreventVolumeModeConversion writes the source's volume mode on contents, so that consumers refuse
 	// another one.
 	PreventVolumeModeConversion bool
+	// Distributed tells that contents are seen to by processes that each serve one node.
+	Distributed bool
 }
 
 // SnapshotInput is all that a decision about a VolumeSnapshot may depend on.
@@ -106,8 +108,9 @@ type SnapshotInput struct {
 
 	// Restoring are the pending claims that are to be filled from this snapshot.
 	Restoring []string
-	// Node is whose sidecar has to take the snapshot, empty when any may.
-	Node string
+	// Node is whose sidecar has to take the snapshot, empty when any may; NodeErr why it is not known.
+	Node    string
+	NodeErr error
 
 	Now     time.Time
 	Options SnapshotOptions

@@ -32,6 +32,7 @@ var needs = map[string][]need{
 		{home, "storage.k8s.io", "csistoragecapacities", "get list watch create patch delete", "capacity"},
 		{home, "core", "pods", "get", "the owner of capacity objects"},
 		{home, "apps", "replicasets", "get", "the owner of the owner"},
+		{home, "apps", "daemonsets", "get", "the owner of the owner"},
 	},
 	"snapshotter": {
 		{everywhere, "core", "events", "create patch", "patch raises the count of an event"},
@@ -43,6 +44,7 @@ var needs = map[string][]need{
 		{everywhere, "snapshot.storage.k8s.io", "volumesnapshots/status", "patch", "ready and bound"},
 		{everywhere, "core", "persistentvolumes", "get", "from the claim to its handle"},
 		{everywhere, "core", "persistentvolumeclaims", "get list watch patch", "the source protected until it is cut"},
+		{everywhere, "core", "nodes", "get list watch", "which node's snapshotter has to take it, with --enable-distributed-snapshotting only"},
 		{home, "coordination.k8s.io", "leases", "get list watch create patch", "leader election of both halves"},
 		{"kube-system", "coordination.k8s.io", "leases=snapshot-controller-leader", "get list watch", "the sign of another binder"},
 	},

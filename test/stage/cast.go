@@ -35,9 +35,14 @@ type Roles struct {
 	// Topology has the segment of each node on which the example driver is. Without one it is on every node of the stage
 	// and has no topology.
 	Topology map[string]map[string]string
+	// Node is the node that the driver and its sidecars are on, when there is a cast for each node: then Topology has
+	// that node alone, and casts of the same name are the same driver.
+	Node string
 	// Socket is that of another driver, which runs already; then all of the above is left empty. It is taken to be on
 	// every node that has no taint.
 	Socket string
+	// Capacity tells the scheduler to look at CSIStorageCapacity objects of the driver.
+	Capacity bool
 	// Env are variables of the sidecars, as a pod's specification would have them.
 	Env []string
 }
@@ -55,6 +60,7 @@ type Cast struct {
 	Kubelet *Kubelet
 
 	stage    *Stage
+	node     string
 	dir      string
 	endpoint *endpoint
 	env      []string
@@ -69,7 +75,7 @@ type Cast struct {
 // NewCast starts the example driver, or connects to another one, and registers it: a CSIDriver object, and an entry in
 // the CSINode of each node that it is on.
 func (s *Stage) NewCast(ctx context.Context, roles Roles) (*Cast, error) {
-	c := &Cast{stage: s, Socket: socketPath(roles.Socket), env: slices.Clip(roles.Env)}
+	c := &Cast{stage: s, node: roles.Node, Socket: socketPath(roles.Socket), env: slices.Clip(roles.Env)}
 	s.mu.Lock()
 	s.count++
 	c.dir = s.path(fmt.Sprint("c", s.count))
@@ -139,7 +145,7 @@ func (c *Cast) register(ctx context.Context, roles Roles) error {
 	object := &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: c.Info.Name},
 		// The kubelet played here attaches by itself where a driver wants it.
-		Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)},
+		Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false), StorageCapacity: ptr.To(roles.Capacity)},
 	}
 	_, err := c.stage.Kube.StorageV1().CSIDrivers().Create(ctx, object, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -206,8 +212,11 @@ func (c *Cast) StartSidecar(program Program, flags ...string) (*Process, error) 
 	}
 	p := &Process{
 		Name: name, Path: c.stage.programs[program], Args: append(args, flags...),
-		Env:  c.env,
-		Log:  filepath.Join(c.dir, name+".log"),
+		Env: c.env,
+		Log: filepath.Join(c.dir, name+".log"),
+	}
+	if c.node != "" {
+		p.Env = append(p.Env, "NODE_NAME="+c.node)
 	}
 	c.sidecars = append(c.sidecars, p)
 	c.mu.Unlock()
@@ -236,6 +245,22 @@ func (c *Cast) Volumes(ctx context.Context) (ids []string, known bool, err error
 // StoredSnapshots lists the ids of the snapshots that the driver stores; known is false if it cannot tell.
 func (c *Cast) StoredSnapshots(ctx context.Context) (ids []string, known bool, err error) {
 	return c.endpoint.snapshots(ctx, c.Info)
+}
+
+// MakeVolume makes a volume at the driver that Kubernetes knows nothing of: room that is taken behind its back.
+func (c *Cast) MakeVolume(ctx context.Context, name string, segment map[string]string, size int64) error {
+	_, err := c.endpoint.controller.CreateVolume(ctx, &csi.CreateVolumeRequest{
+		Name: name, CapacityRange: &csi.CapacityRange{RequiredBytes: size},
+		VolumeCapabilities: []*csi.VolumeCapability{{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		}},
+		AccessibilityRequirements: &csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: segment}}},
+	})
+	if err != nil {
+		return fmt.Errorf("making volume %s at the driver: %w", name, err)
+	}
+	return nil
 }
 
 // MakeSnapshot makes a snapshot at the driver that Kubernetes knows nothing of, for contents that are written by hand.

@@ -41,7 +41,9 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 		return c.reject(ctx, in.Claim, s)
 	case provision.Reschedule:
 		return c.reschedule(ctx, in.Claim, s.Err)
-	case provision.ReadSource, provision.ProtectSource, provision.ReadAttributes, provision.ReadNamespace:
+	case provision.BecomeOwner, provision.StandBack, provision.Discard:
+		return c.actLocal(ctx, in, step)
+	case provision.ReadSource, provision.ProtectSource, provision.ReadAttributes, provision.ReadNamespace, provision.AskRoom:
 		// Done by Reconcile, which decides again after them.
 	}
 	return reconcile.Result{}, fmt.Errorf("step %T has no effect here", step)
@@ -150,6 +152,9 @@ func (c *Controller) reschedule(ctx context.Context, claim *corev1.PersistentVol
 		return reconcile.Result{}, fmt.Errorf("giving claim back to the scheduler: %w", err)
 	}
 	c.Claims.Assume(patched)
+	if c.config.Node != "" {
+		c.memory.lose(keyOf(claim), c.Clock.Now()) // nodes that have not tried go first
+	}
 	klog.FromContext(ctx).Info("claim given back to the scheduler", "cause", cause)
 	return reconcile.Result{}, nil
 }

@@ -58,6 +58,9 @@ func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt 
 	started := c.Clock.Now()
 	c.memory.keep(attempt, started)
 	volume, err := c.createVolume(marked(ctx, attempt), in.Claim, attempt.WithSecrets(secrets))
+	if err != nil && c.Failed != nil {
+		c.Failed(attempt.Volume.Spec.StorageClassName, attempt.Node)
+	}
 	// The call may have taken long: whether anybody still waits is asked now.
 	answer := provision.Answer{Attempt: attempt, Now: c.Clock.Now(), Volume: volume, Err: err, Claim: c.lookup(keyOfRef(attempt.Ref))}
 	outcome := provision.AfterCreate(answer)
@@ -77,6 +80,9 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 	switch o := outcome.(type) {
 	case provision.Provisioned:
 		c.memory.keep(o.Attempt, c.Clock.Now())
+		if step, ok := provision.NextClaimStep(c.gather(keyOfRef(o.Attempt.Ref))).(provision.Discard); ok {
+			return c.discard(ctx, step.Attempt) // during the call the claim has gone to another node
+		}
 		return c.save(ctx, o.Attempt)
 	case provision.Undo:
 		return c.undo(ctx, s, o)

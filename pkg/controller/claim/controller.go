@@ -47,6 +47,11 @@ type Deps struct {
 	Recorder     kube.Recorder
 	Clock        clock.WithTicker
 	Topology     *topology.Index
+	// Local is the part of the cluster that is served.
+	Local provision.Local
+	// Surveyor and CountNodes are asked before a node takes a claim; both may be nil.
+	Surveyor   Surveyor
+	CountNodes func(ctx context.Context) (int, error)
 
 	Claims  *kube.Store[*corev1.PersistentVolumeClaim]
 	Volumes *kube.Store[*corev1.PersistentVolume]
@@ -63,6 +68,9 @@ type Deps struct {
 	Record *Recording
 	// Provisioned, when set, hears of every new PersistentVolume.
 	Provisioned func(*corev1.PersistentVolume)
+	// Failed, when set, hears of every call of the driver that has failed: the class, and the selected node or
+	// an empty name.
+	Failed func(class, node string)
 	// SourceFreed, when set, hears of every source that one attempt less needs.
 	SourceFreed func(provision.Source)
 }
@@ -76,6 +84,7 @@ type Controller struct {
 	handles *handles
 	// record is nil without Record.
 	record  *attempt.Record
+	surveys surveys
 	metrics metrics
 }
 
@@ -88,7 +97,7 @@ func New(options Options, deps Deps) *Controller {
 		Deps: deps, memory: newMemory(), handles: newHandles(), metrics: newMetrics(deps.Registry),
 		config: provision.Config{
 			Driver: deps.DriverName, Identity: deps.Identity, Capabilities: deps.Capabilities, Options: options.Options,
-			Migration: translatorOf(deps.DriverName),
+			Local: deps.Local, Migration: translatorOf(deps.DriverName),
 		},
 	}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{

@@ -65,10 +65,12 @@ func (c *Controller) KeysOfClaim(change kube.Change[*corev1.PersistentVolumeClai
 
 // KeysOfSnapshot are the claims that wait for a snapshot which has become ready.
 func (c *Controller) KeysOfSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []reconcile.Key {
-	if change.New == nil || !isReady(change.New) || change.Old != nil && isReady(change.Old) {
+	// Where only those are kept that are not ready, one that has become so is told as gone.
+	now := change.Object()
+	if !isReady(now) || !change.Deleted && change.Old != nil && isReady(change.Old) {
 		return nil
 	}
-	return c.waiting(kube.BySnapshotSource, kube.IndexValue(kube.KeyOf(change.New)))
+	return c.waiting(kube.BySnapshotSource, kube.IndexValue(kube.KeyOf(now)))
 }
 
 func isReady(s *snapv1.VolumeSnapshot) bool {
@@ -96,7 +98,7 @@ func (c *Controller) waiting(index, value string) []reconcile.Key {
 
 func (c *Controller) remembers(uid types.UID) bool {
 	attempt, refusal := c.memory.of(uid)
-	return attempt != nil || refusal != nil
+	return attempt != nil || refusal != nil || c.memory.isRacing(uid)
 }
 
 func keyOf(claim *corev1.PersistentVolumeClaim) reconcile.Key {
@@ -132,6 +134,9 @@ func (c *Controller) gather(key reconcile.Key) provision.ClaimInput {
 	if in.Claim != nil {
 		in.Grants = c.grantsFor(in.Claim)
 		in.Class, _ = c.Classes.Lookup(kube.Key{Name: provision.ClassName(in.Claim)})
+		if provision.IsRaced(in) {
+			in.Race = c.memory.enter(key, in.Now)
+		}
 	}
 	return in
 }
@@ -168,8 +173,13 @@ func (c *Controller) fetchSource(ctx context.Context, source provision.Source) *
 func (c *Controller) fetchCloneSource(ctx context.Context, state *provision.SourceState, key kube.Key) {
 	claim, ok := c.Claims.Lookup(key)
 	if !ok {
-		state.ClaimErr = errors.New("not found")
-		return
+		if state.ClaimErr = errors.New("not found"); c.config.Node == "" {
+			return
+		}
+		// Claims of other nodes are in no cache here.
+		if claim, state.ClaimErr = kube.Fetch[*corev1.PersistentVolumeClaim](ctx, c.Client, key); state.ClaimErr != nil {
+			return
+		}
 	}
 	state.Claim = claim
 	if claim.Spec.VolumeName == "" {

@@ -19,6 +19,8 @@ func (c *Controller) read(ctx context.Context, in *provision.ClaimInput, step pr
 		in.Attributes = c.fetchAttributes(ctx, s.Name)
 	case provision.ReadNamespace:
 		in.Namespace = c.fetchNamespace(ctx, s.Name)
+	case provision.AskRoom:
+		in.Room = c.fetchRoom(ctx, *in, s.Request)
 	default:
 		return false
 	}

@@ -20,6 +20,8 @@ type memory struct {
 	// began is when the first call for a claim was made.
 	began    map[types.UID]time.Time
 	refusals map[types.UID]*provision.Refusal
+	// races are for claims that no node is selected for, in a process that serves one node.
+	races map[types.UID]race
 	// warned are the warnings that were told.
 	warned map[warned]bool
 }
@@ -27,7 +29,7 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		attempts: map[types.UID]*provision.Attempt{}, began: map[types.UID]time.Time{},
-		refusals: map[types.UID]*provision.Refusal{}, warned: map[warned]bool{},
+		refusals: map[types.UID]*provision.Refusal{}, races: map[types.UID]race{}, warned: map[warned]bool{},
 	}
 }
 
@@ -71,6 +73,7 @@ func (m *memory) forget(uid types.UID) *provision.Attempt {
 	delete(m.attempts, uid)
 	delete(m.began, uid)
 	delete(m.refusals, uid)
+	delete(m.races, uid)
 	return attempt
 }
 

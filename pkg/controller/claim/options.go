@@ -5,6 +5,7 @@ package claim
 import (
 	"errors"
 	"flag"
+	"time"
 
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/topology"
@@ -17,6 +18,8 @@ type Options struct {
 	provision.Options
 	// Record has open attempts written down.
 	Record bool
+	// NodeDeployment makes the process serve the node that it is on.
+	NodeDeployment bool
 }
 
 // NewOptions gives the defaults.
@@ -25,6 +28,7 @@ func NewOptions() *Options {
 		NamePrefix: "pvc", NameLength: wellknown.FullUID, PreventModeConversion: true,
 		RestoreSize: provision.RefuseSmaller, RestoreTopology: provision.IgnoreSource,
 		Places: topology.Options{Immediate: true}, Topology: true, AttributesClass: true,
+		Racing: provision.Racing{Immediate: true, Base: 20 * time.Second, Max: time.Minute},
 	}}
 }
 
@@ -54,5 +58,5 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 // Validate refuses what could not work.
 func (o *Options) Validate() error {
 	return errors.Join(wellknown.CheckNameParts("volume-name", o.NamePrefix, o.NameLength),
-		wellknown.CheckObjectPrefix("volume-name", o.NamePrefix), o.checkChoices())
+		wellknown.CheckObjectPrefix("volume-name", o.NamePrefix), o.checkChoices(), o.checkRacing())
 }

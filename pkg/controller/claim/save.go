@@ -36,6 +36,9 @@ func (c *Controller) save(ctx context.Context, attempt *provision.Attempt) (reco
 		stored, err = c.fetchOwn(ctx, attempt)
 	}
 	if err != nil {
+		if isStray(err) {
+			return c.discard(ctx, attempt)
+		}
 		err = fmt.Errorf("saving PersistentVolume %s: %w", volume.Name, err)
 		if isUnstorable(err) {
 			return c.undoUnstorable(ctx, attempt, err)
@@ -57,6 +60,7 @@ func (c *Controller) saved(ctx context.Context, attempt *provision.Attempt, stor
 	c.handles.settle(ref.UID)
 	c.finish(ref.UID)
 	c.settled(c.memory.forget(ref.UID))
+	c.forgetRooms()
 	klog.FromContext(ctx).V(2).Info("volume provisioned", "volume", stored.Name)
 	if claim := c.lookup(keyOfRef(ref)); claim != nil {
 		c.metrics.provisioned(claim, took)
@@ -91,13 +95,22 @@ func (c *Controller) fetchOwn(ctx context.Context, attempt *provision.Attempt) (
 		return nil, err
 	}
 	if !sameClaim || !sameVolume {
-		return nil, &taken{name: attempt.Name(), handle: attempt.Made.GetVolumeId()}
+		return nil, &taken{name: attempt.Name(), handle: attempt.Made.GetVolumeId(), stray: sameClaim && c.config.Node != ""}
 	}
 	return found, nil
 }
 
 // taken is the error of a name that belongs to another volume. Its text goes to the user, who has to act.
-type taken struct{ name, handle string }
+type taken struct {
+	name, handle string
+	// stray tells that the claim has a volume on another node, of which the driver of this one knows nothing.
+	stray bool
+}
+
+func isStray(err error) bool {
+	var other *taken
+	return errors.As(err, &other) && other.stray
+}
 
 func (t *taken) Error() string {
 	return fmt.Sprintf("it exists already and is not for this claim or not volume %q; nothing is deleted", t.handle)

@@ -29,6 +29,8 @@ type Deps struct {
 	Client     kube.Client
 	DriverName string
 	Clock      clock.WithTicker
+	// Local is the part of the cluster that is served.
+	Local provision.Local
 
 	Claims *kube.Store[*corev1.PersistentVolumeClaim]
 	// Snapshots is nil where snapshots do not exist or may not be watched; then they keep our finalizer

@@ -12,6 +12,7 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // The finalizers are the same for all drivers, while what is made for claims that are gone is known to the
@@ -40,11 +41,25 @@ func (c *Controller) isSnapshotOurs(ctx context.Context, snapshot *snapv1.Volume
 	case err != nil:
 		return false, fmt.Errorf("reading the content of source snapshot %s/%s: %w", snapshot.Namespace, snapshot.Name, err)
 	}
-	return content.Spec.Driver == c.DriverName, nil
+	return content.Spec.Driver == c.DriverName && c.isManagedHere(content), nil
+}
+
+// isManagedHere tells whether a source is released from this node. One that says nothing of a node is released
+// by whoever comes first.
+func (c *Controller) isManagedHere(content *kube.Content) bool {
+	node := content.Labels[wellknown.LabelManagedBy]
+	return c.Local.Node == "" || node == "" || node == wellknown.NodeLabel(c.Local.Node)
+}
+
+func (c *Controller) config() provision.Config {
+	return provision.Config{Driver: c.DriverName, Local: c.Local}
 }
 
 // isClaimOurs reads the volume of a source claim live.
 func (c *Controller) isClaimOurs(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	if node := claim.Annotations[wellknown.AnnSelectedNode]; c.Local.Node != "" && node != "" && node != c.Local.Node {
+		return false, nil
+	}
 	if claim.Spec.VolumeName == "" {
 		return true, nil
 	}
@@ -54,8 +69,10 @@ func (c *Controller) isClaimOurs(ctx context.Context, claim *corev1.PersistentVo
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("reading the volume of source claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	case !c.config().IsHere(volume):
+		return false, nil
 	case volume.Spec.CSI != nil:
 		return volume.Spec.CSI.Driver == c.DriverName, nil
 	}
-	return provision.Config{Driver: c.DriverName}.IsVolumeOurs(volume), nil
+	return c.config().IsVolumeOurs(volume), nil
 }

@@ -34,7 +34,13 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 	switch s := step.(type) {
 	case provision.Ignore:
 		klog.FromContext(ctx).V(4).Info("nothing to do", "why", s.Why)
+		if volume != nil {
+			c.memory.settle(volume.UID)
+		}
 		return reconcile.Result{}, nil
+	case provision.Wait:
+		klog.FromContext(ctx).V(4).Info("waiting", "why", s.Why, "after", s.After)
+		return reconcile.Result{After: s.After}, nil
 	case provision.Protect:
 		_, err := c.patchFinalizers(ctx, volume, func(o *corev1.PersistentVolume) { kube.AddFinalizer(o, wellknown.FinalizerVolume) })
 		return reconcile.Result{}, err

@@ -40,6 +40,10 @@ type Deps struct {
 	Capabilities capability.Set
 	Recorder     kube.Recorder
 	Clock        clock.WithTicker
+	// Local is the part of the cluster that is served, and Patience how long what another node's process has
+	// made is left to it.
+	Local    provision.Local
+	Patience time.Duration
 
 	Volumes *kube.Store[*corev1.PersistentVolume]
 	Classes *kube.Store[*storagev1.StorageClass]

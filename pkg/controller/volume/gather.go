@@ -62,7 +62,8 @@ func (c *Controller) KeysOfAttachment(change kube.Change[*storagev1.VolumeAttach
 }
 
 func (c *Controller) config() provision.Config {
-	config := provision.Config{Driver: c.DriverName, Capabilities: c.Capabilities}
+	config := provision.Config{Driver: c.DriverName, Capabilities: c.Capabilities, Local: c.Local}
+	config.Racing.Max = c.Patience
 	if c.translator != nil {
 		config.Migration = c.translator
 	}
@@ -82,6 +83,9 @@ func (c *Controller) gather(key reconcile.Key) provision.VolumeInput {
 func (c *Controller) about(in provision.VolumeInput, volume *corev1.PersistentVolume) provision.VolumeInput {
 	in.Volume = volume
 	in.Deleted, in.SecretMissing = c.memory.of(volume.Name, volume.UID)
+	if c.Local.Node != "" {
+		in.Since = c.memory.first(volume.UID, in.Now)
+	}
 	in.Class, _ = c.Classes.Lookup(kube.Key{Name: provision.VolumeClass(volume)})
 	if c.Attachments != nil {
 		in.Attachments = c.Attachments.ByIndex(kube.ByVolume, volume.Name)

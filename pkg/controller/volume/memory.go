@@ -19,10 +19,12 @@ type memory struct {
 	missing map[types.UID]time.Time
 	// sent is the version in which the API server has taken our deletion of a PersistentVolume.
 	sent map[types.UID]string
+	// seen is when a volume was first looked at, in a process that serves one node.
+	seen map[types.UID]time.Time
 }
 
 func newMemory() *memory {
-	return &memory{deleted: map[string]types.UID{}, missing: map[types.UID]time.Time{}}
+	return &memory{deleted: map[string]types.UID{}, missing: map[types.UID]time.Time{}, seen: map[types.UID]time.Time{}}
 }
 
 func (m *memory) of(name string, uid types.UID) (deleted bool, missing time.Time) {
@@ -48,6 +50,23 @@ func (m *memory) markMissing(uid types.UID, now time.Time) {
 	}
 }
 
+// first gives when a volume was first looked at.
+func (m *memory) first(uid types.UID, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen[uid].IsZero() {
+		m.seen[uid] = now
+	}
+	return m.seen[uid]
+}
+
+// settle forgets when a volume was first looked at, because nothing is to be done about it.
+func (m *memory) settle(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.seen, uid)
+}
+
 func (m *memory) clearMissing(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,6 +77,7 @@ func (m *memory) forget(name string, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.missing, uid)
+	delete(m.seen, uid)
 	delete(m.sent, uid)
 	if m.deleted[name] == uid {
 		delete(m.deleted, name)

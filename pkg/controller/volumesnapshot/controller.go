@@ -44,7 +44,7 @@ type Deps struct {
 	// Stance says whether to take part, and for whose snapshots.
 	Stance *Stance
 	// NodeOf names the node whose sidecar has to take a snapshot of a volume. Nil means that any may.
-	NodeOf func(*corev1.PersistentVolume) string
+	NodeOf func(*corev1.PersistentVolume) (string, error)
 
 	Workers              int
 	RetryStart, RetryMax time.Duration

@@ -70,7 +70,7 @@ func (r *round) gather() (snapshot.SnapshotInput, bool) {
 		in.Restoring = r.restoring(s)
 	}
 	if r.NodeOf != nil && r.volume != nil {
-		in.Node = r.NodeOf(r.volume)
+		in.Node, in.NodeErr = r.NodeOf(r.volume)
 	}
 	return in, true
 }
@@ -78,6 +78,7 @@ func (r *round) gather() (snapshot.SnapshotInput, bool) {
 func (r *round) snapshotOptions() snapshot.SnapshotOptions {
 	return snapshot.SnapshotOptions{
 		Driver: r.DriverName, Scope: r.scope, PreventVolumeModeConversion: r.options.PreventVolumeModeConversion,
+		Distributed: r.options.Distributed,
 	}
 }
 

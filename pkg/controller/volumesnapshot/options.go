@@ -15,6 +15,8 @@ type Options struct {
 	Bind Bind
 	// PreventVolumeModeConversion writes the source's volume mode on contents.
 	PreventVolumeModeConversion bool
+	// Distributed writes on contents which node's snapshotter has to see to them.
+	Distributed bool
 }
 
 // Bind is the value of --bind-snapshots.
@@ -53,6 +55,8 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 			"or own unless there are signs that another program does it (auto)")
 	fs.BoolVar(&o.PreventVolumeModeConversion, "prevent-volume-mode-conversion", o.PreventVolumeModeConversion,
 		"write the volume mode of the source on contents, so that it is not changed in a restore")
+	fs.BoolVar(&o.Distributed, "enable-distributed-snapshotting", o.Distributed,
+		"write on each content which node's snapshotter takes the snapshot: one that the volume can be reached from; for drivers that run with --node-deployment")
 }
 
 // Validate refuses what could not work.
