@@ -234,6 +234,30 @@ func TestPlaceSurvivesPanic(t *testing.T) {
 	}
 }
 
+// What was read before a deletion is old when it had to wait. Catches a call that is made on the strength of it.
+func TestWhatPermitsACallIsAskedAgainAfterAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls, asked int
+		d := gates(func(context.Context, fault.Operation, string) error { calls++; time.Sleep(time.Minute); return nil }, throttle.Options{Most: 1})
+		changed := errors.New("changed")
+		ctx := throttle.WithRecheck(t.Context(), func(context.Context) error { asked++; return changed })
+		var first sync.WaitGroup
+		first.Go(func() {
+			if err := create(ctx, d, "a"); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if err := create(ctx, d, "b"); err != changed || asked != 1 || calls != 1 {
+			t.Errorf("%v, asked %d times, %d calls", err, asked, calls)
+		}
+		first.Wait()
+		if err := create(ctx, d, "b"); err != nil || asked != 1 || calls != 2 {
+			t.Errorf("what did not wait is not asked for: %v, asked %d times, %d calls", err, asked, calls)
+		}
+	})
+}
+
 // (B045) An object never has two calls out, whoever asks.
 func TestObjectHasOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -89,6 +89,26 @@ func flowOf(ctx context.Context) string {
 	return flow
 }
 
+type recheckKey struct{}
+
+// WithRecheck gives the call under a context a question that is asked when it had to wait for its turn: whether
+// what permitted it still holds. An error is the end of the call, which is not made.
+func WithRecheck(ctx context.Context, ask func(context.Context) error) context.Context {
+	return context.WithValue(ctx, recheckKey{}, ask)
+}
+
+// fresh is how long what was read before a call counts as read right before it.
+const fresh = time.Second
+
+// recheck asks again what was found out before a long wait.
+func recheck(ctx context.Context, c *call) error {
+	ask, ok := ctx.Value(recheckKey{}).(func(context.Context) error)
+	if !ok || c.began.Sub(c.since) < fresh {
+		return nil
+	}
+	return ask(ctx)
+}
+
 // pass makes a call when its turn has come. The name is that of the object, empty for a call that only reads.
 func pass[T any](ctx context.Context, g *gate, name string, send func() (T, error)) (T, error) {
 	c, err := g.enter(ctx, name)
@@ -103,6 +123,10 @@ func pass[T any](ctx context.Context, g *gate, name string, send func() (T, erro
 			g.leave(c, verdict{gone: true})
 		}
 	}()
+	if err := recheck(ctx, c); err != nil {
+		var none T
+		return none, err
+	}
 	answer, err := send()
 	left = true
 	after := g.leave(c, verdict{pressure: fault.PressureOf(g.op, err), ok: err == nil, gone: ctx.Err() != nil})

@@ -4,6 +4,7 @@ package content
 
 import (
 	"context"
+	"errors"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
@@ -97,15 +98,38 @@ func (r *round) delete(ctx context.Context, in snapshot.ContentInput, step snaps
 		return r.withoutSecret(ctx, in, step, err)
 	}
 	klog.FromContext(ctx).V(2).Info("deleting snapshot at the driver", "handle", step.Handle)
-	err = r.Driver.DeleteSnapshot(throttle.WithFlow(ctx, classOf(r.content)), &csi.DeleteSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
+	waiting := throttle.WithRecheck(throttle.WithFlow(ctx, classOf(r.content)), func(ctx context.Context) error { return r.recheck(ctx, step.Handle) })
+	err = r.Driver.DeleteSnapshot(waiting, &csi.DeleteSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if errors.Is(err, errChanged) {
+		return fault.RetryAfter(err, soon)
 	}
 	after := snapshot.AfterDelete(in, err)
 	if after.Attempt.Deleted {
 		err = nil
 	}
 	return r.settle(ctx, after, err)
+}
+
+// errChanged is no failure: what was decided before the call does not hold any more when its turn has come.
+var errChanged = errors.New("the snapshot is not to be deleted any more")
+
+// recheck decides anew about a deletion that had to wait for its turn: what was read live before it is old.
+func (r *round) recheck(ctx context.Context, handle string) error {
+	next, err := r.confirm(ctx)
+	switch {
+	case err != nil:
+		return err
+	case next.ends:
+		return errChanged
+	}
+	in, ok := r.gather()
+	if again, isDelete := snapshot.NextContentStep(in).(snapshot.Delete); !ok || !isDelete || again.Handle != handle {
+		return errChanged
+	}
+	return nil
 }
 
 // flow names the calls that share their turns with this content's. A create that only asks again for what was

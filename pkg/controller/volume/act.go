@@ -4,6 +4,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -82,8 +83,14 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	if in.IsMigrated(volume) {
 		ctx = driver.MarkMigrated(ctx)
 	}
-	err = c.Driver.DeleteVolume(throttle.WithFlow(ctx, volume.Spec.StorageClassName), &csi.DeleteVolumeRequest{VolumeId: d.Handle, Secrets: secrets})
-	if err != nil && !fault.IsNotFound(err) {
+	ctx = throttle.WithRecheck(throttle.WithFlow(ctx, volume.Spec.StorageClassName), func(ctx context.Context) error {
+		return c.recheck(ctx, volume, d)
+	})
+	err = c.Driver.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: d.Handle, Secrets: secrets})
+	switch {
+	case errors.Is(err, errChanged):
+		return reconcile.Result{}, fault.RetryAfter(err, time.Millisecond)
+	case err != nil && !fault.IsNotFound(err):
 		return c.reject(ctx, volume, err)
 	}
 	// From here on the driver is not asked again, however long the API server takes.
@@ -94,6 +101,21 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 		c.Deleted(volume)
 	}
 	return reconcile.Result{}, c.release(ctx, volume)
+}
+
+// errChanged is no failure: what was decided before the call does not hold any more when its turn has come.
+var errChanged = errors.New("the volume is not to be deleted any more")
+
+// recheck decides anew about a deletion that had to wait for its turn: what was read live before it is old.
+func (c *Controller) recheck(ctx context.Context, volume *corev1.PersistentVolume, d provision.Delete) error {
+	in, step, err := c.Look(ctx, reconcile.Key{Name: volume.Name})
+	if err != nil {
+		return err
+	}
+	if again, ok := step.(provision.Delete); !ok || again.Handle != d.Handle || in.Volume.UID != volume.UID {
+		return errChanged
+	}
+	return nil
 }
 
 // fetchSecrets reads the secret for the deletion. Only one that certainly does not exist is ever done
