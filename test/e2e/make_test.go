@@ -89,7 +89,7 @@ func sized(size string) func(*corev1.PersistentVolumeClaim) {
 }
 
 // pod uses a claim; the node is chosen by the scheduler, and is this one if it is named.
-func (w *world) pod(name, claim, node string) {
+func (w *world) pod(name, claim, node string, edit ...func(*corev1.Pod)) {
 	w.Helper()
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -105,6 +105,9 @@ func (w *world) pod(name, claim, node string) {
 	}
 	if node != "" {
 		p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	}
+	for _, e := range edit {
+		e(p)
 	}
 	w.must(w.kube.CoreV1().Pods(w.ns).Create(w.ctx, p, metav1.CreateOptions{}))
 }

@@ -31,7 +31,6 @@ type verb string
 
 // Reasons for rights that no test here makes a program use.
 const (
-	forCapacity = "with --enable-capacity"
 	forExplain  = "the command explain reads single objects"
 	forAttached = "with drivers that attach volumes, which the example driver does not"
 	forGrants   = "with the gate CrossNamespaceVolumeDataSource"
@@ -41,13 +40,9 @@ const (
 // some runs use may stand here.
 var unused = map[stage.Program]map[verb]string{
 	stage.Provisioner: {
-		"storage.k8s.io csistoragecapacities get":    forCapacity,
-		"storage.k8s.io csistoragecapacities watch":  forCapacity,
-		"storage.k8s.io csistoragecapacities create": forCapacity,
-		"storage.k8s.io csistoragecapacities patch":  forCapacity,
-		"storage.k8s.io csistoragecapacities delete": forCapacity,
-		"core pods get":        "the owner of capacity objects, " + forCapacity,
-		"apps replicasets get": "the owner of capacity objects, " + forCapacity,
+		"storage.k8s.io csistoragecapacities get":         "for who looks at them by hand with the account of the provisioner",
+		"apps replicasets get":                            "the owner of capacity objects, with --capacity-ownerref-level=2",
+		"apps daemonsets get":                             "the owner of capacity objects, with --capacity-ownerref-level=2",
 		"gateway.networking.k8s.io referencegrants get":   forGrants,
 		"gateway.networking.k8s.io referencegrants watch": forGrants,
 		"core namespaces get":                             "with --create-parameter-namespace-labels or -annotations",

@@ -39,6 +39,8 @@ type setup struct {
 	withoutSnapshotter bool
 	// withoutTopology is for a driver whose volumes are everywhere.
 	withoutTopology bool
+	// cast changes what is started, when the world has its names and nothing runs yet.
+	cast func(*world, *stage.Roles)
 }
 
 // world is a namespace, a driver and its sidecars, for one test.
@@ -75,6 +77,9 @@ func begin(t *testing.T, s setup) *world {
 	roles := stage.Roles{Name: w.driver, Flags: s.driver, Topology: map[string]map[string]string{"worker-1": {zoneKey: "z1"}, "worker-2": {zoneKey: "z2"}}}
 	if s.withoutTopology {
 		roles.Topology = nil
+	}
+	if s.cast != nil {
+		s.cast(w, &roles)
 	}
 	var err error
 	w.cast, err = shared.stage.NewCast(ctx, roles)
