@@ -65,14 +65,15 @@ func (s *Store[T]) All() []T { return s.current(s.shelf.list()) }
 
 // current replaces what own writes have changed since.
 func (s *Store[T]) current(objects []T) []T {
-	s.mu.Lock()
-	owns := len(s.assumed) > 0
-	s.mu.Unlock()
-	if !owns {
-		return objects
-	}
 	for i, obj := range objects {
-		if newer, ok := s.Lookup(KeyOf(obj)); ok {
+		key := KeyOf(obj)
+		s.mu.Lock()
+		_, own := s.assumed[key]
+		s.mu.Unlock()
+		if !own {
+			continue // looking up would unpack it once more
+		}
+		if newer, ok := s.Lookup(key); ok {
 			objects[i] = newer
 		}
 	}
