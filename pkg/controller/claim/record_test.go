@@ -19,6 +19,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/controller/claim"
 	"github.com/csi-tandem/csi-tandem/pkg/controller/volume"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
@@ -75,12 +76,17 @@ func effects(h *kit.Harness) (lines []string) {
 // TestRecordOrder (PW-14): the request is on record before it is sent, and off before anything that only it protects can go. Catches
 // a record that is written with the call or after it, and a finalizer that goes first.
 func TestRecordOrder(t *testing.T) {
-	for name, policy := range map[string]corev1.PersistentVolumeReclaimPolicy{"deleted": corev1.PersistentVolumeReclaimDelete, "kept": corev1.PersistentVolumeReclaimRetain} {
-		t.Run(name, func(t *testing.T) {
+	for title, policy := range map[string]corev1.PersistentVolumeReclaimPolicy{"deleted": corev1.PersistentVolumeReclaimDelete, "kept": corev1.PersistentVolumeReclaimRetain} {
+		t.Run(title, func(t *testing.T) {
 			h := world(t, kit.Claim("data"), kit.Class(kit.ClassName, func(c *storagev1.StorageClass) { c.ReclaimPolicy = &policy }))
 			h.Play(kit.Binder(h.API))
+			h.Horizon = time.Minute
 			var atCall []string
-			h.Driver.Next("CreateVolume", kit.Reply{Meanwhile: func() { atCall = onRecord(h) }})
+			var mend func()
+			h.Driver.Next("CreateVolume", kit.Reply{Meanwhile: func() {
+				atCall = onRecord(h)
+				mend = h.API.Script(kit.Rule{Verb: "patch", Resource: "configmaps", Err: apierrors.NewInternalError(fmt.Errorf("etcd"))})
+			}})
 			startRecorded(h)
 			h.API.Script(kit.Rule{Verb: "patch", Resource: "persistentvolumes", Meanwhile: func() {
 				if on := onRecord(h); len(on) != 0 {
@@ -94,6 +100,12 @@ func TestRecordOrder(t *testing.T) {
 			}})
 			h.Settle()
 			kit.Remove[*corev1.PersistentVolumeClaim](h.API, dataKey)
+			h.Settle()
+			if v, _ := kit.Read[*corev1.PersistentVolume](h.API, kube.Key{Name: name}); v == nil || !kube.HasFinalizer(v, wellknown.FinalizerVolume) || len(h.Driver.Calls("DeleteVolume")) != 0 {
+				t.Error("it goes before the entry does", h.Trace())
+			}
+			mend()
+			h.Horizon = time.Hour
 			h.Settle()
 			if d := cmp.Diff([]string{string(dataUID.UID)}, atCall); d != "" {
 				t.Error("at the call", d)
@@ -216,8 +228,9 @@ func TestRecordFails(t *testing.T) {
 	t.Run("the API server is in trouble", func(t *testing.T) {
 		h := world(t, kit.Claim("data"))
 		startRecorded(h)
-		h.API.Script(kit.Rule{Verb: "patch", Resource: "configmaps", Times: 3, Err: apierrors.NewInternalError(fmt.Errorf("etcd")), Meanwhile: func() {
-			if len(requests(h)) != 0 {
+		h.API.Fail("patch", "configmaps", apierrors.NewInternalError(fmt.Errorf("etcd")), 3)
+		h.Driver.Next("CreateVolume", kit.Reply{Meanwhile: func() {
+			if len(onRecord(h)) != 1 {
 				t.Error("called without a record")
 			}
 		}})
