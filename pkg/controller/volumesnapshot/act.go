@@ -138,7 +138,9 @@ func (r *round) unlessGone(err error) error {
 }
 
 func (r *round) assumeSnapshot(written *snapv1.VolumeSnapshot) {
-	if !isGoing(written) {
+	if isGoing(written) {
+		r.markWent(written)
+	} else {
 		r.Snapshots.Assume(written)
 	}
 	r.ownSnapshot, r.snapshotLive = written, true
