@@ -68,7 +68,9 @@ func (n *nodes) stored(name string) (count int64) {
 }
 
 // join starts the room of one node.
-func (n *nodes) join(name string) {
+func (n *nodes) join(name string) { joinWith(n.Harness, name, n.drivers[name]) }
+
+func joinWith(n *kit.Harness, name string, driver *kit.Driver) {
 	segment := topology.SegmentOf(map[string]string{"host": name})
 	index := topology.NewIndex()
 	index.SetNode(name, segment.Labels())
@@ -76,7 +78,7 @@ func (n *nodes) join(name string) {
 	options := claim.NewOptions()
 	options.NodeDeployment = true
 	c := claim.New(*options, claim.Deps{
-		Client: n.API, Driver: n.drivers[name], Surveyor: n.drivers[name], CountNodes: claim.CountNodes(n.API),
+		Client: n.API, Driver: driver, Surveyor: driver, CountNodes: claim.CountNodes(n.API),
 		DriverName: kit.DriverName, Identity: "1-2-" + kit.DriverName + "-" + name, Capabilities: localCapabilities(),
 		Recorder: n.Recorder, Clock: n.Clock, Topology: index, Local: options.Serving(name, segment),
 		Claims: n.Stores.Claims, Volumes: n.Stores.Volumes, Classes: n.Stores.StorageClasses,
@@ -271,4 +273,23 @@ func TestStrayVolumeIsRemoved(t *testing.T) {
 	if len(volumes) != 1 || !slices.Contains([]string{name}, volumes[0].Name) {
 		t.Errorf("there are %d PersistentVolumes", len(volumes))
 	}
+}
+
+// Wherever the program ends between taking a claim and its PersistentVolume, the next one goes on.
+func TestCrashWhileTaking(t *testing.T) {
+	kit.Crash(t, kit.Scenario{
+		World: func(h *kit.Harness) {
+			h.Put(kit.Class(kit.ClassName), kit.Claim("data"))
+			h.Play(kit.Binder(h.API))
+		},
+		Program: func(h *kit.Harness) { joinWith(h, "n1", h.Driver) },
+		Check: func(t testing.TB, h *kit.Harness) {
+			if stored := h.Driver.Inventory(); len(stored) != 1 {
+				t.Errorf("the driver has %q", stored)
+			}
+			if len(kit.All[*corev1.PersistentVolume](h.API)) != 1 {
+				t.Error("there is not one PersistentVolume")
+			}
+		},
+	})
 }
