@@ -29,7 +29,7 @@ const shownRows = 100
 type page struct {
 	Program, Version, Build string
 	Started, Up             string
-	Driver, Holder          string
+	Driver, Node, Holder    string
 	Health                  []healthLine
 	Leases                  []leaseLine
 	Queues                  []queueView
@@ -93,7 +93,7 @@ func (l *life) buildPage() page {
 		p.Waiting = "Nothing is worked on yet: the driver is awaited, or the rooms are being set up."
 		return p
 	}
-	p.Driver = s.env.DriverName
+	p.Driver, p.Node = s.env.DriverName, s.env.Node
 	for _, room := range s.rooms {
 		status := room.Status()
 		p.Queues = append(p.Queues, l.viewQueue(now, room.Kind, status))

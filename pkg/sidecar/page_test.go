@@ -49,7 +49,7 @@ func busy(t *testing.T) *being {
 	index := topology.NewIndex()
 	index.SetNode("n1", map[string]string{"zone": "z1"})
 	index.SetDriverKeys("n1", []string{"zone"})
-	b.show(&Env{DriverName: "d.example", index: index}, []Runnable{{Name: "claims", Kind: "PersistentVolumeClaim", Status: status}, {Name: "silent"}}, b.meters.rooms.Load())
+	b.show(&Env{DriverName: "d.example", Node: "n7", index: index}, []Runnable{{Name: "claims", Kind: "PersistentVolumeClaim", Status: status}, {Name: "silent"}}, b.meters.rooms.Load())
 	return b
 }
 
@@ -63,7 +63,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(code, text)
 	}
 	for _, want := range []string{
-		"<h1>sample of d.example</h1>", "PersistentVolumeClaim", "team-a/&lt;script&gt;", "working for 5s", "Asks the driver for a &lt;volume&gt;.",
+		"<h1>sample of d.example</h1>", ", on node n7, known as", "PersistentVolumeClaim", "team-a/&lt;script&gt;", "working for 5s", "Asks the driver for a &lt;volume&gt;.",
 		"failing, next look in 1m 30s", "failed 4 times in a row", "no &amp; room", "waiting, until something changes", "its node", "waits for a worker",
 		"1 working", "1 failing", "1 waiting", "1 queued", "2h 0m", "team-a/old", "gone wrong", "the &lt;b&gt; is not filled",
 		`<span class="dim">zone</span> <b>z1</b>: n1`, `<a href="/metrics">`,
