@@ -57,7 +57,7 @@ func runCapacity(ctx context.Context, b *bench) error {
 	}
 	fmt.Printf("\n%s, %s: capacity of %d segments × %d classes\n\n", b.o.label, machine(), b.o.nodes, capacityClasses)
 	r.table.text(os.Stdout)
-	if err := b.o.document("capacity", &r.table); err != nil {
+	if err := b.o.keep("capacity", &r.table, fmt.Sprintf("%d segments × %d classes.", b.o.nodes, capacityClasses)); err != nil {
 		return err
 	}
 	if len(r.over) > 0 {

@@ -41,7 +41,7 @@ func runLatency(ctx context.Context, b *bench) error {
 	}
 	fmt.Printf("\n%s, %s: one claim at a time on an idle cluster\n\n", b.o.label, machine())
 	t.text(os.Stdout)
-	return b.o.document("latency", t)
+	return b.o.keep("latency", t)
 }
 
 // pause is how long the cluster is left idle before each claim.

@@ -49,6 +49,7 @@ type options struct {
 	provisionerFlags, snapshotterFlags string
 	others                             others
 
+	document       string
 	audit          string
 	profiles       string
 	profileSeconds int
@@ -83,6 +84,7 @@ func (o *options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.provisionerFlags, "provisioner-flags", o.provisionerFlags, "more `flags` of the provisioner, separated by spaces")
 	fs.StringVar(&o.snapshotterFlags, "snapshotter-flags", o.snapshotterFlags, "more `flags` of the snapshotter, separated by spaces")
 	fs.Var(&o.others, "with", "`name=program flags…` to run beside, with a kubeconfig and no driver, such as a snapshot-controller; repeatable")
+	fs.StringVar(&o.document, "document", o.document, "markdown `file` in which the figures of this mode are replaced, between <!-- bench:MODE --> and <!-- /bench -->; a picture goes beside it")
 	fs.StringVar(&o.audit, "audit", o.audit, "`file` to leave the API server's audit log in, for asking who wrote what when")
 	fs.StringVar(&o.profiles, "profiles", o.profiles, "`folder` for processor and heap profiles of the programs and of the API server; none without it")
 	fs.IntVar(&o.profileSeconds, "profile-seconds", o.profileSeconds, "length of the processor profile that is taken at the begin of each phase")

@@ -86,6 +86,35 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+// Figures must replace the ones before and nothing else, and a document without a place for them must not be taken for written.
+func TestFiguresGoIntoTheDocument(t *testing.T) {
+	o := newOptions()
+	o.out, o.document = t.TempDir(), filepath.Join(t.TempDir(), "performance.md")
+	const head, tail = "# Speed\n\n<!-- bench:phases -->\n<!-- /bench -->\n\n<!-- bench:latency -->\nold\n<!-- /bench -->\n", "the end\n"
+	if err := os.WriteFile(o.document, []byte(head+tail), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := o.show(io.Discard, frugal()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := os.ReadFile(o.document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(content)
+	if !strings.HasPrefix(text, "# Speed\n\n<!-- bench:phases -->\n\n300 objects") || !strings.HasSuffix(text, "old\n<!-- /bench -->\n"+tail) || strings.Count(text, "objects/s") != 1 {
+		t.Errorf("the document is now\n%s", text)
+	}
+	if _, err := os.Stat(strings.TrimSuffix(o.document, ".md") + ".svg"); err != nil {
+		t.Error(err)
+	}
+	if err := o.keep("memory", &table{}); err == nil {
+		t.Error("figures went where there is no place for them")
+	}
+}
+
 func TestUsage(t *testing.T) {
 	stat := []byte("42 (a ) b) S 1 42 42 0 -1 4194304 96 0 0 0 150 50 0 0 20 0 1 0 1179482 3133440 361\n")
 	status := []byte("Name:\ta\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nThreads:\t1\n")
