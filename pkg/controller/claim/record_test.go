@@ -324,6 +324,8 @@ func TestRecordKeepsWhatIsLetGo(t *testing.T) {
 	}
 	h.Horizon = 3 * time.Hour
 	h.Settle()
+	h.Enqueue("claim", dataUID) // a look that finds nothing to do
+	h.Settle()
 	if got := gauge(t, registry, "csi_tandem_parked_attempts"); got != 1 || len(onRecord(h)) != 1 {
 		t.Error("parked:", got, onRecord(h), h.Trace())
 	}

@@ -91,9 +91,13 @@ func (c *Controller) refuseShared(ctx context.Context, attempt *provision.Attemp
 	return c.reject(ctx, c.lookup(keyOfRef(attempt.Ref)), provision.Reject{Err: err})
 }
 
-// drop forgets an attempt that nothing was written for.
+// drop forgets an attempt that nothing was written for. What is on record of a claim without one is parked,
+// and stays.
 func (c *Controller) drop(uid types.UID) *provision.Attempt {
-	c.finish(uid)
 	c.handles.free(uid)
-	return c.memory.forget(uid)
+	attempt := c.memory.forget(uid)
+	if attempt != nil {
+		c.finish(uid)
+	}
+	return attempt
 }
