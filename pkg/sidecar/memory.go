@@ -36,6 +36,10 @@ func fitMemory(logger klog.Logger, root fs.FS, environment func(string) string) 
 	}
 }
 
+// giveBack returns to the system what reading the first lists took and the caches do not keep. Left to
+// itself, it would stay with the process for as long as that is idle.
+func giveBack() { debug.FreeOSMemory() }
+
 // memoryLimit is the smallest limit of the control groups that this process is in, of either version;
 // math.MaxInt64 without any. A container mostly sees its own group as the root.
 func memoryLimit(root fs.FS) int64 {
