@@ -50,7 +50,7 @@ func TestSlotOf(t *testing.T) {
 		want     string
 		ok       bool
 	}{
-		{"labels, in whatever order", &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a", "rack": "1"}}, "{rack: 1, zone: a}", true},
+		{"PW-18 labels, in whatever order", &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a", "rack": "1"}}, "{rack: 1, zone: a}", true},
 		{"all nodes", &metav1.LabelSelector{}, "{}", true},
 		{"no node", nil, "", false},
 		{"another form", &metav1.LabelSelector{MatchExpressions: in}, "", false},
@@ -83,7 +83,7 @@ func TestRoomOf(t *testing.T) {
 	}
 }
 
-// W-6: passing the map of the class on would show reserved keys to the driver.
+// PW-6: passing the map of the class on would show reserved keys to the driver.
 func TestQuestion(t *testing.T) {
 	class := &storagev1.StorageClass{Parameters: map[string]string{
 		"pool": "fast", "csi.storage.k8s.io/fstype": "ext4", "csi.storage.k8s.io/provisioner-secret-name": "s", "csi.storage.k8s.io/misspelt": "x",
@@ -93,10 +93,10 @@ func TestQuestion(t *testing.T) {
 		segment topology.Segment
 		want    *csi.GetCapacityRequest
 	}{
-		{"W-6 reserved keys are ours", zoneA, &csi.GetCapacityRequest{
+		{"PW-6 reserved keys are ours", zoneA, &csi.GetCapacityRequest{
 			Parameters: map[string]string{"pool": "fast"}, AccessibleTopology: &csi.Topology{Segments: map[string]string{"zone": "a"}},
 		}},
-		{"W-6 an empty segment is left out", nil, &csi.GetCapacityRequest{Parameters: map[string]string{"pool": "fast"}}},
+		{"PW-6 an empty segment is left out", nil, &csi.GetCapacityRequest{Parameters: map[string]string{"pool": "fast"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Question(Parameters(class), c.segment); !proto.Equal(c.want, got) {

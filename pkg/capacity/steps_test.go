@@ -108,7 +108,7 @@ func TestNextSteps(t *testing.T) {
 		{name: "of two of one age the UID decides, for everybody", room: room, found: []*storagev1.CSIStorageCapacity{twin, young}, expect: []Step{Keep{young}, Delete{twin, Duplicate}}},
 		{name: "T92 what others manage does not count", room: room, found: []*storagev1.CSIStorageCapacity{foreigner, elsewhere, other}, expect: []Step{Create{object()}}},
 		{name: "one that is being deleted does not count", room: room, found: []*storagev1.CSIStorageCapacity{dying}, expect: []Step{Create{object()}}},
-		{name: "T91 W-15 unwanted", gone: true, room: room, found: []*storagev1.CSIStorageCapacity{old, young}, expect: []Step{Delete{old, Unwanted}, Delete{young, Unwanted}}},
+		{name: "T91 PW-15 unwanted", gone: true, room: room, found: []*storagev1.CSIStorageCapacity{old, young}, expect: []Step{Delete{old, Unwanted}, Delete{young, Unwanted}}},
 		{name: "T92 unwanted, but of others or on its way", gone: true, room: room, found: []*storagev1.CSIStorageCapacity{foreigner, elsewhere, other, dying}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestNextSteps(t *testing.T) {
 	}
 }
 
-// W-16: appending would leave two controllers, which the API server refuses for ever.
+// PW-16: appending would leave two controllers, which the API server refuses for ever.
 func TestOwners(t *testing.T) {
 	us, them := *controller("us", "uid-us"), *controller("them", "uid-them")
 	friend := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "friend", UID: "uid-friend"}
@@ -135,8 +135,8 @@ func TestOwners(t *testing.T) {
 		{name: "T94 none", expect: []metav1.OwnerReference{us}},
 		{name: "ours", now: []metav1.OwnerReference{us}},
 		{name: "T94 another that does not control", now: []metav1.OwnerReference{friend}, expect: []metav1.OwnerReference{friend, us}},
-		{name: "W-16 another controller is replaced", now: []metav1.OwnerReference{them}, expect: []metav1.OwnerReference{us}},
-		{name: "W-16 and others stay", now: []metav1.OwnerReference{them, friend}, expect: []metav1.OwnerReference{friend, us}},
+		{name: "PW-16 another controller is replaced", now: []metav1.OwnerReference{them}, expect: []metav1.OwnerReference{us}},
+		{name: "PW-16 and others stay", now: []metav1.OwnerReference{them, friend}, expect: []metav1.OwnerReference{friend, us}},
 		{name: "ours without the mark", now: []metav1.OwnerReference{unmarked}, expect: []metav1.OwnerReference{us}},
 		{name: "T94 level -1 leaves owners", no: true, now: []metav1.OwnerReference{them}},
 		{name: "T94 level -1 and none", no: true},

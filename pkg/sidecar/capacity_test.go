@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// W-27: a limit that is written into the shared configuration, or a limiter that is shared, would slow down
+// PW-27: a limit that is written into the shared configuration, or a limiter that is shared, would slow down
 // the elector and the claims.
 func TestClientWithLimitsOfItsOwn(t *testing.T) {
 	shared := &rest.Config{Host: "http://127.0.0.1:1", QPS: 7, Burst: 3, RateLimiter: flowcontrol.NewFakeNeverRateLimiter()}

@@ -131,6 +131,7 @@ func TestIncrementsAgreeWithTheWhole(t *testing.T) {
 	}
 }
 
+// PW-17: what many read is never sorted in place.
 func TestManyGoroutines(t *testing.T) {
 	x := cluster([]string{"zone"}, zones...)
 	keys := []string{"zone", "rack"}

@@ -139,7 +139,7 @@ func TestCapacityObjects(t *testing.T) {
 	}
 	for _, call := range w.calls("GetCapacity") {
 		if strings.Contains(string(call.Request), "csi.storage.k8s.io/") {
-			t.Errorf("W-6: the driver was asked with %s", call.Request)
+			t.Errorf("PW-6: the driver was asked with %s", call.Request)
 		}
 	}
 
@@ -215,7 +215,7 @@ func TestRoomThatRanOut(t *testing.T) {
 	})
 	w.told("data", "Warning ProvisioningFailed", "code = ResourceExhausted")
 	refused := time.Now()
-	w.awaitCapacities("P-8 the refusal was a reason to ask", "late z1 0", "late z2 10Gi")
+	w.awaitCapacities("PP-8 the refusal was a reason to ask", "late z1 0", "late z2 10Gi")
 	corrected := time.Since(refused)
 	w.runs("app")
 	checkZones(t, w.bound("data"), "z2")

@@ -15,7 +15,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
-// P-8: who publishes capacities hears of each refusal, with the node that was selected for its room, before
+// PP-8: who publishes capacities hears of each refusal, with the node that was selected for its room, before
 // the claim is given back: one that hears later, or of the class alone, lets the scheduler choose the same
 // node again. A claim that never reached the driver says nothing about room.
 func TestFailuresAreTold(t *testing.T) {
@@ -25,7 +25,7 @@ func TestFailuresAreTold(t *testing.T) {
 		want  []string
 		first string
 	}{
-		{"P-8 no room at the selected node", func(h *kit.Harness) { h.Driver.Next("CreateVolume", kit.Reply{Code: codes.ResourceExhausted}) }, []string{"fast at n1, selected n1"}, ""},
+		{"PP-8 no room at the selected node", func(h *kit.Harness) { h.Driver.Next("CreateVolume", kit.Reply{Code: codes.ResourceExhausted}) }, []string{"fast at n1, selected n1"}, ""},
 		{"T95 any other failure", func(h *kit.Harness) { h.Driver.Next("CreateVolume", kit.Reply{Code: codes.Internal}) }, []string{"fast at n1, selected n1"}, ""},
 		{"success is told by the volume", func(*kit.Harness) {}, nil, ""},
 		{"T95 nothing was asked of the driver", func(h *kit.Harness) {

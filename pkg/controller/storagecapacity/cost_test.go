@@ -180,7 +180,7 @@ func TestThousandsOfSegments(t *testing.T) {
 	}
 }
 
-// P-6, P-7: one event costs the same among a few segments and among thousands. One that compares the object
+// PP-6, PP-7: one event costs the same among a few segments and among thousands. One that compares the object
 // with all others, or the segment with all known, grows.
 func TestEventsDoNotCountSegments(t *testing.T) {
 	cost := func(nodes int) (object, node, place float64) {
@@ -205,11 +205,11 @@ func TestEventsDoNotCountSegments(t *testing.T) {
 	o1, n1, p1 := cost(10)
 	o2, n2, p2 := cost(1000)
 	if o2 > o1+1 || n2 > n1+1 || p2 > p1+1 {
-		t.Errorf("P-6 P-7: among 10 segments %v %v %v allocations, among 1000 %v %v %v", o1, n1, p1, o2, n2, p2)
+		t.Errorf("PP-6 PP-7: among 10 segments %v %v %v allocations, among 1000 %v %v %v", o1, n1, p1, o2, n2, p2)
 	}
 }
 
-// TestGauges pins names and values. P-6: a scrape looks at each object once.
+// TestGauges pins names and values. PP-6: a scrape looks at each object once.
 func TestGauges(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	c := newCrowd(3, "c1", "c2", "c3", "c4", "c5")

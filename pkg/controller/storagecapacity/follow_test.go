@@ -35,7 +35,7 @@ func TestFollowsTheCluster(t *testing.T) {
 		{"T90 classes without segments have no objects", func() { h.Put(late("slow", "pool=slow")) }, []string{}},
 		{"T93 and comes back with another key", func() { h.Put(kit.CSINode("n3", "name")) }, []string{"fast name=n3 1Ti", "slow name=n3 1Ti"}},
 		{"a class goes", func() { kit.Remove[*storagev1.StorageClass](h.API, kube.Key{Name: "slow"}) }, []string{"fast name=n3 1Ti"}},
-		{"W-15 the last class and the last segment go at once", func() {
+		{"PW-15 the last class and the last segment go at once", func() {
 			kit.Remove[*storagev1.StorageClass](h.API, kube.Key{Name: "fast"})
 			kit.Remove[*corev1.Node](h.API, kube.Key{Name: "n3"})
 		}, []string{}},

@@ -26,7 +26,7 @@ func at(zones ...string) *corev1.PersistentVolume {
 	return volume
 }
 
-// TestRefreshesWhatHasChanged. P-8: asking about all segments of a class after each failure is what a full
+// TestRefreshesWhatHasChanged (PP-8): asking about all segments of a class after each failure is what a full
 // segment of thousands would cost.
 func TestRefreshesWhatHasChanged(t *testing.T) {
 	askA, askB := "driver GetCapacity zone=a → OK", "driver GetCapacity zone=b → OK"
@@ -51,7 +51,7 @@ func TestRefreshesWhatHasChanged(t *testing.T) {
 		{"T95 a volume that is everywhere", func(c *Controller) { c.Provisioned(at()) }, []string{askA, askB}},
 		{"a volume of a class that is not published", func(c *Controller) { c.Provisioned(elsewhere) }, nil},
 		{"T95 a volume is deleted", func(c *Controller) { c.Deleted(at("b")) }, []string{askB, askB}},
-		{"P-8 no room on a node", func(c *Controller) { c.Failed("fast", "n2") }, []string{askB}},
+		{"PP-8 no room on a node", func(c *Controller) { c.Failed("fast", "n2") }, []string{askB}},
 		{"T95 no room, and no node was selected", func(c *Controller) { c.Failed("fast", "") }, []string{askA, askB}},
 		{"no room on a node that nobody knows", func(c *Controller) { c.Failed("fast", "n9") }, []string{askA, askB}},
 		{"no room for a class that is not published", func(c *Controller) { c.Failed("foreign", "n1") }, nil},
@@ -104,7 +104,7 @@ func TestFullSegmentIsCorrected(t *testing.T) {
 	expect(t, h, "corrected", "fast zone=a 0")
 }
 
-// TestBurst. B069: ten thousand claims are not ten thousand writes. One that writes at each volume would make
+// TestBurst (B069): ten thousand claims are not ten thousand writes. One that writes at each volume would make
 // as many as there are volumes.
 func TestBurst(t *testing.T) {
 	h := world(t, "a")

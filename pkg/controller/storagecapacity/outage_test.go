@@ -18,7 +18,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
-// TestOutage. W-4, T96: with keys that do not coalesce, each poll and each volume adds another chain of
+// TestOutage (PW-4, T96): with keys that do not coalesce, each poll and each volume adds another chain of
 // retries, and calls grow from minute to minute.
 func TestOutage(t *testing.T) {
 	h := world(t, "a", "b", "c")
@@ -83,7 +83,7 @@ func (s *slow) GetCapacity(ctx context.Context, request *csi.GetCapacityRequest)
 	return s.Driver.GetCapacity(ctx, request)
 }
 
-// TestHangingSegment. B067: one worker is stuck; with keys of one lane and as many stuck ones as workers all
+// TestHangingSegment (B067): one worker is stuck; with keys of one lane and as many stuck ones as workers all
 // others would stop.
 func TestHangingSegment(t *testing.T) {
 	h := world(t, "a", "b", "c", "d")

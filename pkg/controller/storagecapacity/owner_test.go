@@ -98,7 +98,7 @@ func TestFetchOwner(t *testing.T) {
 	}
 }
 
-// W-16: the objects of an earlier deployment get the new owner instead of a second one.
+// PW-16: the objects of an earlier deployment get the new owner instead of a second one.
 func TestFormerOwner(t *testing.T) {
 	h := world(t, "a")
 	h.Put(owned(&kube.Pod{}, "pod", controlledBy("apps/v1", "StatefulSet", "old")))
@@ -113,7 +113,7 @@ func TestFormerOwner(t *testing.T) {
 	h.Settle()
 	object := kit.All[*storagev1.CSIStorageCapacity](h.API)[0]
 	if len(object.OwnerReferences) != 1 || object.OwnerReferences[0].Name != "new" {
-		t.Errorf("W-16: %v", object.OwnerReferences)
+		t.Errorf("PW-16: %v", object.OwnerReferences)
 	}
 	h.Restart()
 	h.Log.Clear()

@@ -186,11 +186,11 @@ func TestClassesShareQuestions(t *testing.T) {
 		t.Fatalf("%d calls for one segment and one set of parameters", len(calls))
 	}
 	if request := calls[0].Request.(*csi.GetCapacityRequest); len(request.Parameters) != 0 || len(request.VolumeCapabilities) != 0 {
-		t.Error("W-6", request)
+		t.Error("PW-6", request)
 	}
 }
 
-// W-6: a driver without topology must not be told of segments.
+// PW-6: a driver without topology must not be told of segments.
 func TestDriverWithoutTopology(t *testing.T) {
 	h := kit.New(t)
 	h.Horizon = 20 * time.Second
@@ -199,8 +199,8 @@ func TestDriverWithoutTopology(t *testing.T) {
 		d.Capabilities = capability.Of(nil, csi.ControllerServiceCapability_RPC_GET_CAPACITY)
 	})
 	h.Settle()
-	expect(t, h, "W-6 one object for all nodes", "fast  1Ti")
+	expect(t, h, "PW-6 one object for all nodes", "fast  1Ti")
 	if request := h.Driver.Calls("GetCapacity")[0].Request.(*csi.GetCapacityRequest); request.AccessibleTopology != nil {
-		t.Error("W-6", request)
+		t.Error("PW-6", request)
 	}
 }
