@@ -176,6 +176,16 @@ func handleOf(c *snapv1.VolumeSnapshotContent) string {
 	return *c.Status.SnapshotHandle
 }
 
+// DataHandle is the id of what a content has at the driver, also when the driver was never heard of it: what was brought in
+// has it in its source. A status without readiness says that it was deleted, while somebody else still holds the content.
+func DataHandle(c *snapv1.VolumeSnapshotContent) string {
+	handle := handleOf(c)
+	if source := c.Spec.Source.SnapshotHandle; handle == "" && source != nil && (c.Status == nil || c.Status.ReadyToUse != nil) {
+		return *source
+	}
+	return handle
+}
+
 const (
 	// pollStart and pollMax bound the intervals of asking whether a snapshot is ready: an upload of hours
 	// must not be asked for every second, and its end must not be learnt minutes late.

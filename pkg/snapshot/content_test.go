@@ -173,7 +173,13 @@ func TestNameOfTheClassIsUsedAgain(t *testing.T) {
 	})
 }
 
+// Catches also the incumbent's rule, by which a snapshot that was brought in stays at the driver, whatever the policy, when its
+// content goes before the driver was heard of it.
 func TestPermissionToLeave(t *testing.T) {
+	refused := func(i *ContentInput) {
+		i.Content.Status = &snapv1.VolumeSnapshotContentStatus{ReadyToUse: ptr(false), Error: &snapv1.VolumeSnapshotError{Message: ptr("no")}}
+	}
+	cleared := func(i *ContentInput) { i.Content.Status = &snapv1.VolumeSnapshotContentStatus{} }
 	checkContents(t, []contentRow{
 		{"S76 I3 the snapshot lives", con(finished, terminating, seen(Alive)), Ignore{}},
 		{"W18 a mark against a living snapshot is looked into", con(finished, terminating, seen(Alive), doomed), Confirm{}},
@@ -184,6 +190,9 @@ func TestPermissionToLeave(t *testing.T) {
 		{"S100 no mark: as if living", con(finished, terminating, seen(Unknown), live), Ignore{}},
 		{"S100 mark", con(finished, terminating, seen(Unknown), live, doomed), Delete{Handle: "s-1"}},
 		{"B011 never bound", con(finished, byHand, terminating, neverUID, seen(Unknown), live), Delete{Handle: "s-1"}},
+		{"imported, and the driver was never heard of it", con(byHand, terminating, live), Delete{Handle: "s-1"}},
+		{"imported, and the driver has always failed", con(byHand, terminating, live, refused), Delete{Handle: "s-1"}},
+		{"imported, deleted, and held by others", con(byHand, terminating, live, cleared), ReleaseContent{}},
 		{"B011 never bound, but a snapshot names it", con(finished, byHand, terminating, neverUID, seen(Alive), live), Ignore{}},
 		{"S76 a content of a living snapshot is still taken", con(terminating, seen(Alive)), Create{Request: request()}},
 	})

@@ -115,7 +115,7 @@ func nextGranted(in ContentInput) ContentStep {
 func nextShared(in ContentInput) ContentStep {
 	c := in.Content
 	told := &Told{Warning: true, Reason: wellknown.ReasonSnapshotHandleShared, Message: fmt.Sprintf(
-		"Let go without deleting snapshot %q at the driver, because VolumeSnapshotContent %s has it too", handleOf(c), in.SharedWith)}
+		"Let go without deleting snapshot %q at the driver, because VolumeSnapshotContent %s has it too", DataHandle(c), in.SharedWith)}
 	if heldByOthers(c) {
 		return nextCleared(c, told)
 	}
@@ -134,7 +134,7 @@ func nextCleared(c *snapv1.VolumeSnapshotContent, told *Told) ContentStep {
 // ownsData tells that there is a snapshot at the driver which goes with the content.
 func ownsData(in ContentInput) bool {
 	c := in.Content
-	return c.Spec.DeletionPolicy == snapv1.VolumeSnapshotContentDelete && handleOf(c) != "" && in.GroupHandle == ""
+	return c.Spec.DeletionPolicy == snapv1.VolumeSnapshotContentDelete && DataHandle(c) != "" && in.GroupHandle == ""
 }
 
 func release(c *snapv1.VolumeSnapshotContent) ContentStep {
@@ -161,7 +161,7 @@ func nextDelete(in ContentInput) ContentStep {
 	if wait := in.Attempt.NotBefore.Sub(in.Now); wait > 0 {
 		return Wait{"the last try of the driver failed", wait}
 	}
-	return Delete{Handle: handleOf(in.Content), Secret: secret, WithoutSecret: isPatienceOver(in)}
+	return Delete{Handle: DataHandle(in.Content), Secret: secret, WithoutSecret: isPatienceOver(in)}
 }
 
 // isPatienceOver tells that a secret has been missing for so long that a deletion is tried without it.

@@ -39,10 +39,11 @@ func (r *round) isCountedOn(ctx context.Context, content *kube.Content) (bool, e
 // fetchSharer names another content that stays and has the same snapshot at the driver, empty when there is
 // none. An administrator makes such contents to use one snapshot in two namespaces.
 func (r *round) fetchSharer(ctx context.Context, content *kube.Content) (string, error) {
-	if !hasHandle(content) {
+	id := snapshot.DataHandle(&content.VolumeSnapshotContent)
+	if id == "" {
 		return "", nil
 	}
-	handle := kube.HandleKey(content.Spec.Driver, *content.Status.SnapshotHandle)
+	handle := kube.HandleKey(content.Spec.Driver, id)
 	for _, other := range r.Contents.ByIndex(kube.ByHandle, handle) {
 		if other.UID == content.UID {
 			continue
