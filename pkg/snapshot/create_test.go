@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,6 +93,8 @@ func TestWhatStandsInTheWayOfAContent(t *testing.T) {
 			failed + "snapshot controller failed to update snap on API server: cannot get claim from snapshot"},
 		{"S19 B029 claim is going", in(held, func(i *SnapshotInput) { i.Claim.Finalizers, i.Claim.DeletionTimestamp = nil, ptr(past) }),
 			failed + "snapshot controller failed to update data on API server: cannot add finalizer on claim because it is being deleted"},
+		// A content without the mark of a node would be worked on by nobody, and nobody would say so.
+		{"S97 no node reaches the volume", in(held, func(i *SnapshotInput) { i.NodeErr = errors.New("no node") }), failed + "no node"},
 		{"S15 claim not bound", in(held, func(i *SnapshotInput) { i.Claim.Status.Phase = corev1.ClaimPending }),
 			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot"`},
 		{"S15 and is not held before it is", in(held, func(i *SnapshotInput) { i.Claim.Status.Phase, i.Claim.Finalizers = corev1.ClaimPending, nil }),

@@ -24,6 +24,8 @@ func TestDeletedSnapshotIsTakenApart(t *testing.T) {
 	free := func(i *SnapshotInput) { i.Claim.Finalizers = nil }
 	checkSnapshots(t, []snapshotRow{
 		{"S68 the content first; our own other half needs no mark", in(ready, deleted, free), DeleteContent{}},
+		// A snapshotter that serves one node sees no snapshots: without the mark it would never delete.
+		{"S97 that of a node needs it", in(ready, deleted, func(i *SnapshotInput) { i.Options.Distributed = true }), MarkContent{}},
 		{"S100 a sidecar of others needs it", in(ready, deleted, all), MarkContent{}},
 		{"S100 and then the deletion", in(ready, deleted, all, mark), DeleteContent{}},
 		{"S69 Retain: mark", in(ready, deleted, keep), MarkContent{}},
