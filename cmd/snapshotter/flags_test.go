@@ -162,6 +162,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// S96: a snapshotter that does not know its node sees no contents, and one that has to lead leaves all other nodes without.
 func TestLocalRefusals(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
