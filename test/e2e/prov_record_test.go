@@ -77,7 +77,8 @@ var points = []point{
 
 // TestClaimDeletedWhileNobodyWorks (B003, PW-14): whenever the provisioner is killed in the making of a volume, and the claim is
 // deleted before another one starts, nothing is left at the driver; and a claim whose making never reached the driver is not held
-// back, and asks for nothing any more. Catches a provisioner that remembers in memory only what it has begun.
+// back, and asks for nothing any more. Catches a provisioner that remembers in memory only what it has begun. Snapshots need no such
+// record, since the content with its mark is one: TestDeletedWhileNobodyWorks shows the same of them.
 func TestClaimDeletedWhileNobodyWorks(t *testing.T) {
 	t.Parallel()
 	for _, p := range points {
