@@ -17,11 +17,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 )
 
 // closePatience bounds the unmounting of what is left at the end.
 const closePatience = 20 * time.Second
+
+// boundPoll is how often a claim is looked at until it is bound.
+const boundPoll = 100 * time.Millisecond
 
 // Kubelet plays the kubelets of all nodes, as far as volumes go: it stages and publishes them through the driver's
 // socket, tells the API server that the pod runs, and undoes all that when the pod is deleted.
@@ -75,13 +79,20 @@ func (k *Kubelet) Run(ctx context.Context, pod *corev1.Pod) (map[string]Folder, 
 	return folders, k.report(ctx, pod)
 }
 
+// volumeOf waits for the claim's phase as a kubelet does: a pod can be scheduled on the claim's binding, and the
+// phase is a later write of the controller that binds.
 func (k *Kubelet) volumeOf(ctx context.Context, namespace, name string) (*corev1.PersistentVolume, error) {
-	claim, err := k.cast.stage.Kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	var claim *corev1.PersistentVolumeClaim
+	err := wait.PollUntilContextTimeout(ctx, boundPoll, callTimeout, true, func(ctx context.Context) (bool, error) {
+		var err error
+		claim, err = k.cast.stage.Kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+		return err == nil && claim.Status.Phase == corev1.ClaimBound, err
+	})
+	if wait.Interrupted(err) {
+		return nil, fmt.Errorf("claim %s is not bound: %w", name, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading claim %s: %w", name, err)
-	}
-	if claim.Status.Phase != corev1.ClaimBound {
-		return nil, fmt.Errorf("claim %s is not bound", name)
 	}
 	pv, err := k.cast.stage.Kube.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
