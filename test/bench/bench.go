@@ -146,7 +146,7 @@ func (b *bench) close(failure error) error {
 	case b.stage != nil && errors.Join(failures...) == nil:
 		failures = append(failures, b.stage.KeepLogs())
 	}
-	if failure == nil && b.dir != "" {
+	if b.dir != "" {
 		failures = append(failures, os.RemoveAll(b.dir))
 	}
 	return errors.Join(failures...)
