@@ -85,7 +85,7 @@ func (p plan) compare(ctx context.Context, first map[string]string) error {
 	}
 	for _, i := range p.images {
 		if first[i.name] != second[i.name] {
-			return fmt.Errorf("image %s is not reproducible: %s, and built again %s", i.name, first[i.name], second[i.name])
+			return fmt.Errorf("image %s is not reproducible, or the tree was changed meanwhile: %s, and built again %s", i.name, first[i.name], second[i.name])
 		}
 	}
 	return nil
