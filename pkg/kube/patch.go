@@ -104,12 +104,27 @@ func difference(from, to Object, locked bool) ([]byte, error) {
 	if metadata == nil {
 		metadata = map[string]any{}
 	}
+	keepOthers(metadata, "annotations", from.GetAnnotations())
+	keepOthers(metadata, "labels", from.GetLabels())
 	metadata["uid"] = from.GetUID()
 	if locked {
 		metadata["resourceVersion"] = from.GetResourceVersion()
 	}
 	fields["metadata"] = metadata
 	return json.Marshal(fields)
+}
+
+// keepOthers lets a patch that would remove a whole map remove only the keys that were seen in it. The server may
+// have others, which the cache has cut away or somebody has written since.
+func keepOthers(metadata map[string]any, name string, seen map[string]string) {
+	if value, ok := metadata[name]; !ok || value != nil {
+		return
+	}
+	keys := map[string]any{}
+	for key := range seen {
+		keys[key] = nil
+	}
+	metadata[name] = keys
 }
 
 // IsGone tells that the object of a write does not exist any more. Where a namesake has taken its place

@@ -101,6 +101,30 @@ func TestPatchWithAStaleObjectConflicts(t *testing.T) {
 	}
 }
 
+// TestLastKeyTakesNoOthersAlong: removing the only annotation or label that is known removes that one. Catches a difference that says
+// null for the whole map, which takes with it what was trimmed, and what others have written since.
+func TestLastKeyTakesNoOthersAlong(t *testing.T) {
+	h := kit.New(t)
+	claim := stored(t, h, kit.Claim("data", func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations, c.Labels = map[string]string{"ours": "x"}, map[string]string{"ours": "x"}
+	}))
+	kit.Edit(h.API, kube.KeyOf(claim), func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations["theirs"], c.Labels["theirs"] = "y", "y"
+	})
+	after, err := kube.PatchOwnFields(h.Ctx, h.API, claim, func(c *corev1.PersistentVolumeClaim) {
+		kube.RemoveAnnotation(c, "ours")
+		c.Labels = nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []map[string]string{after.Annotations, after.Labels} {
+		if len(left) != 1 || left["theirs"] != "y" {
+			t.Errorf("left is %v", left)
+		}
+	}
+}
+
 func TestPatchNeverTouchesANamesake(t *testing.T) {
 	h := kit.New(t)
 	claim := stored(t, h, kit.Claim("data"))
