@@ -91,6 +91,10 @@ func TestNoRight(t *testing.T) {
 	if err := b.Settle(h.Ctx, "u1"); err == nil {
 		t.Error("an entry that stays on record counts as settled")
 	}
+	// A refusal is a certain answer: what is not on record does not stay for it.
+	if err := b.Settle(h.Ctx, "u9"); err != nil {
+		t.Errorf("a volume that is on no record stays: %v", err)
+	}
 	release()
 	if err := b.Begin(h.Ctx); err != nil {
 		t.Error(err)

@@ -155,7 +155,6 @@ func (s *shard) adopt(found *corev1.ConfigMap) {
 }
 
 func (s *shard) redo(changes map[string]*string) {
-	s.unsure = true
 	for key := range changes {
 		s.dirty[key] = true
 	}

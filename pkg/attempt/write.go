@@ -60,7 +60,7 @@ func (r *Record) writeShard(ctx context.Context, i int) error {
 			r.keep(i, stored)
 			return r.prove(ctx, i)
 		}
-		r.giveBack(i, changes)
+		r.giveBack(i, changes, err)
 		if !isOutrun(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -94,10 +94,15 @@ func (r *Record) keep(i int, stored *corev1.ConfigMap) {
 	r.shards[i].have = stored
 }
 
-func (r *Record) giveBack(i int, changes map[string]*string) {
+// giveBack notes what was not written. Who had no right has changed nothing for certain: were that in doubt
+// too, every volume of the driver would stay for as long as the right is missing.
+func (r *Record) giveBack(i int, changes map[string]*string, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shards[i].redo(changes)
+	if !apierrors.IsForbidden(cause) {
+		r.shards[i].unsure = true
+	}
 }
 
 // whole is all that should be in an object that is not there.
