@@ -180,6 +180,7 @@ const unstorableAdvice = "Kubernetes does not store what the driver or the Stora
 // Strayed follows when a volume was made for a claim that has another one, or is to have it, on another node.
 func Strayed(attempt *Attempt) Undo {
 	open := attempt.asOpen()
+	open.Made = nil // a removal without an answer may have been done: should the claim come back, the driver is asked anew
 	return Undo{
 		Attempt: open, Handle: attempt.Made.GetVolumeId(), orphaned: "Cleanup",
 		Err: fmt.Errorf("volume %s was made on node %q while the claim went to another node", attempt.Name(), attempt.Node),

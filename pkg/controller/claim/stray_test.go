@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claim_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/csi-tandem/csi-tandem/test/kit"
+)
+
+// TestStrayVolumeThatMayBeGone: the removal of such a volume was asked for and not answered, and the claim comes back. Catches a
+// process that still trusts the answer from before: the PersistentVolume would have nothing behind it.
+func TestStrayVolumeThatMayBeGone(t *testing.T) {
+	n := onNodes(t, map[string]int64{"n1": 10 * gib, "n2": 10 * gib}, kit.Class(kit.ClassName, kit.WaitForConsumer), kit.Claim("data", kit.OnNode("n1")))
+	n.drivers["n1"].Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "slow", Done: true})
+	n.drivers["n1"].Next("DeleteVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "slow", Done: true, Times: 5})
+	n.drivers["n2"].Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "slow", Times: 99})
+	n.Horizon = 0
+	n.Settle() // made on n1, and the answer was lost
+	kit.Edit(n.API, dataKey, kit.OnNode("n2"))
+	n.Settle()
+	if got := len(n.drivers["n1"].Calls("DeleteVolume")); got != 5 {
+		t.Fatalf("%d calls\n%s", got, n.Trace())
+	}
+	kit.Edit(n.API, dataKey, kit.OnNode("n1"))
+	n.Horizon = 30 * time.Minute
+	n.Settle()
+	if volumes := kit.All[*corev1.PersistentVolume](n.API); len(volumes) != 1 || n.made()["n1"] != 1 {
+		t.Errorf("%d PersistentVolumes, volumes on %v\n%s", len(volumes), n.made(), n.Trace())
+	}
+}
