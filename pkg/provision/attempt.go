@@ -3,9 +3,11 @@
 package provision
 
 import (
+	"slices"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/topology"
@@ -99,4 +101,34 @@ func (a *Attempt) asPrompted(due time.Time) *Attempt {
 	next := *a.asOpen()
 	next.Prompt, next.NotBefore = a.Prompt+1, due
 	return &next
+}
+
+// after is the attempt with those that came before it. One of them that asked for the very same is this one: a claim
+// that goes round between full nodes is not to be remembered once more for each round.
+func (a *Attempt) after(prior *Attempt) *Attempt {
+	next := *a
+	var others []*Attempt
+	for p := prior; p != nil; p = p.Prior {
+		if p.isSameCall(a) {
+			next.Open = next.Open || p.Open
+			continue
+		}
+		others = append(others, p)
+	}
+	next.Prior = nil
+	for _, p := range slices.Backward(others) {
+		if p.Prior != next.Prior {
+			relinked := *p
+			relinked.Prior = next.Prior
+			p = &relinked
+		}
+		next.Prior = p
+	}
+	return &next
+}
+
+// isSameCall tells whether the driver cannot tell the calls of two attempts apart.
+func (a *Attempt) isSameCall(b *Attempt) bool {
+	sameSecret := a.Secret == b.Secret || a.Secret != nil && b.Secret != nil && *a.Secret == *b.Secret
+	return a.Node == b.Node && sameSecret && proto.Equal(a.Request, b.Request)
 }

@@ -77,9 +77,7 @@ func NextClaimStep(in ClaimInput) ClaimStep {
 func besideParked(in ClaimInput) ClaimStep {
 	switch step := nextRequest(in).(type) {
 	case Create:
-		attempt := *step.Attempt
-		attempt.Prior = in.Attempt
-		return Create{&attempt}
+		return Create{step.Attempt.after(in.Attempt)}
 	case Ignore:
 		return Wait{Why: step.Why}
 	default:

@@ -5,6 +5,7 @@ package provision
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -227,6 +228,30 @@ func TestNoRoomWhileOpen(t *testing.T) {
 	} {
 		if got := show(NextClaimStep(plain(withTopology, node("n1"), func(in *ClaimInput) { in.Attempt = twice.Left }, c.edit))); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestPriorsStayFew: a claim that goes round in a full cluster, with an answer lost each time, remembers each request once. Catches
+// a chain that grows with each round, until it fits on no record and no later process reads it.
+func TestPriorsStayFew(t *testing.T) {
+	var left *Attempt
+	for round := range 20 {
+		for _, name := range []string{"n1", "n2"} {
+			attempt := created(t, plain(withTopology, node(name), func(in *ClaimInput) { in.Attempt = left })).asOpen()
+			attempt.Full = 1
+			outcome, ok := AfterCreate(Answer{Attempt: attempt, Err: failure(codes.ResourceExhausted), Claim: plain(node(name)).Claim}).(Reschedule)
+			if !ok {
+				t.Fatal("not given back")
+			}
+			left = outcome.Left
+		}
+		places := map[string]int{}
+		for a := left; a != nil; a = a.Prior {
+			places[a.Node]++
+		}
+		if want := map[string]int{"n1": 1, "n2": 1}; !maps.Equal(places, want) {
+			t.Fatalf("after round %d there are %v", round, places)
 		}
 	}
 }
