@@ -10,18 +10,16 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-const (
-	// longFuzz is what each target gets when somebody asks for fuzzing, unless FUZZTIME says otherwise.
-	longFuzz = 30 * time.Second
-	// shortFuzz is what each gets in a run of everything, and allShort what all of them get together: a target more must
-	// not make every run longer.
-	shortFuzz = 3 * time.Second
-	allShort  = 40 * time.Second
-)
+// eachFuzz is what each target gets, unless FUZZTIME says otherwise. What a longer run has found is in testdata/fuzz and is
+// tried by every unit test.
+const eachFuzz = 30 * time.Second
 
 // target is one fuzz test. Go runs one at a time.
 type target struct{ dir, name string }
@@ -50,29 +48,16 @@ func fuzzTargets(root fs.FS) ([]target, error) {
 	return targets, nil
 }
 
-// fuzz gives each target the time that somebody asks for.
+// fuzz gives each target its time, as many targets at once as there are processors: one worker each finds what all of them
+// find for one target after the other, and compiling one fills the time of another.
 func fuzz(ctx context.Context, out io.Writer) result {
-	each := longFuzz
+	each := eachFuzz
 	if asked := os.Getenv("FUZZTIME"); asked != "" {
 		var err error
 		if each, err = time.ParseDuration(asked); err != nil || each <= 0 {
 			return result{failed: 1, note: fmt.Sprintf("FUZZTIME=%s is no duration such as 30s", asked)}
 		}
 	}
-	return fuzzAll(ctx, out, func(int) time.Duration { return each })
-}
-
-// fuzzShort is fuzz for a run of everything. What a longer run has found is in testdata/fuzz and is tried by every unit test.
-func fuzzShort(ctx context.Context, out io.Writer) result {
-	return fuzzAll(ctx, out, shareOf)
-}
-
-// shareOf is the time of each of n targets.
-func shareOf(n int) time.Duration {
-	return min(shortFuzz, max(time.Second, (allShort/time.Duration(max(n, 1))).Truncate(time.Second/10)))
-}
-
-func fuzzAll(ctx context.Context, out io.Writer, share func(n int) time.Duration) result {
 	targets, err := fuzzTargets(os.DirFS("."))
 	if err != nil {
 		return result{failed: 1, note: err.Error()}
@@ -80,21 +65,40 @@ func fuzzAll(ctx context.Context, out io.Writer, share func(n int) time.Duration
 	if len(targets) == 0 {
 		return result{failed: 1, note: "no fuzz target was found"}
 	}
+	results := make([]result, len(targets))
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for i, t := range targets {
+		group.Go(func() error {
+			results[i] = t.fuzz(ctx, out, each)
+			return nil
+		})
+	}
+	_ = group.Wait() // each tells of itself in its result
+	return sumOf(results)
+}
+
+func (t target) fuzz(ctx context.Context, out io.Writer, each time.Duration) result {
+	if ctx.Err() != nil {
+		return result{failed: 1, note: "interrupted"}
+	}
+	fmt.Fprintf(out, "    %s in %s, %s\n", t.name, t.dir, each)
+	only := "^" + t.name + "$"
+	// Minimizing takes a minute for each input by default, and is not what the time is for.
+	r := goTest(ctx, out, nil, "-run="+only, "-fuzz="+only, "-fuzztime="+each.String(), "-fuzzminimizetime=100x", "-parallel=1", t.dir)
+	if r.failed > 0 {
+		r.note = fmt.Sprintf("%s in %s: the input is kept in its testdata/fuzz", t.name, t.dir)
+	}
+	return r
+}
+
+// sumOf adds results up, with the first note.
+func sumOf(results []result) result {
 	var sum result
-	each := share(len(targets))
-	for _, t := range targets {
-		if ctx.Err() != nil {
-			sum.failed++
-			sum.note = "interrupted"
-			return sum
-		}
-		fmt.Fprintf(out, "    %s in %s, %s\n", t.name, t.dir, each)
-		only := "^" + t.name + "$"
-		// Minimizing takes a minute for each input by default, and is not what the time is for.
-		r := goTest(ctx, out, nil, "-run="+only, "-fuzz="+only, "-fuzztime="+each.String(), "-fuzzminimizetime=100x", t.dir)
+	for _, r := range results {
 		sum.passed, sum.failed, sum.skipped = sum.passed+r.passed, sum.failed+r.failed, sum.skipped+r.skipped
-		if sum.note == "" && r.failed > 0 {
-			sum.note = fmt.Sprintf("%s in %s: the input is kept in its testdata/fuzz", t.name, t.dir)
+		if sum.note == "" {
+			sum.note = r.note
 		}
 	}
 	return sum

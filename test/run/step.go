@@ -28,7 +28,7 @@ type result struct {
 
 // groups are names for several steps.
 var groups = map[string][]string{
-	"test":   {"verify-light", "unit", "fuzz-short", "sanity", "image", "e2e", "faults-short"},
+	"test":   {"verify-light", "unit", "fuzz", "sanity", "image", "e2e", "faults-short"},
 	"verify": {"fmt", "vet", "arch", "tidy", "clean-tree"},
 }
 
@@ -42,7 +42,6 @@ func steps() []step {
 		{"arch", "the rules of the house, as tests", arch},
 		{"unit", "tables, rooms with their crash rows, and the rules of the house", unit},
 		{"fuzz", "each fuzz target for FUZZTIME, which is 30s", fuzz},
-		{"fuzz-short", "each fuzz target for some seconds, a minute in all", fuzzShort},
 		{"sanity", "csi-sanity against the example driver, or against ENDPOINT", checkAll(goCommand("run", "-C", "test/sanity", "."))},
 		{"image", "what make image writes, with small programs instead of ours", checkAll(goCommand("test", "-C", "deploy/image", "./..."))},
 		{"e2e", "both binaries beside a real driver on a real control plane", e2e},
