@@ -44,7 +44,7 @@ func nextContentOfDeleted(in SnapshotInput) SnapshotStep {
 	// One that serves a single node has no cache of all snapshots to see it in.
 	needsMark := c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || c.Spec.Driver != in.Options.Driver || in.Options.Distributed
 	switch {
-	case len(in.Restoring) > 0, IsRead(in.Snapshot):
+	case isHeldByRestore(in):
 		return WaitForRestore{in.Restoring}
 	case needsMark && !marked:
 		return MarkContent{}
@@ -57,6 +57,14 @@ func nextContentOfDeleted(in SnapshotInput) SnapshotStep {
 	default:
 		return nextGoing(in)
 	}
+}
+
+// isHeldByRestore tells that the data may be being read. A provisioner puts its finalizer on before it calls the driver, and none
+// can be put on what is being deleted: a claim that has none by now is refused, and would wait for the deletion as the deletion
+// for it. Only a provisioner without the right to protect snapshots may be in a call; that one is given time.
+func isHeldByRestore(in SnapshotInput) bool {
+	isRecent := in.Now.Sub(in.Snapshot.DeletionTimestamp.Time) < restorePatience
+	return IsRead(in.Snapshot) || len(in.Restoring) > 0 && isRecent
 }
 
 // IsLeftBehind tells that a content was taken for a snapshot, which is known to have gone, and has to go with it.

@@ -22,6 +22,7 @@ func TestDeletedSnapshotIsTakenApart(t *testing.T) {
 	going := func(i *SnapshotInput) { i.Content.DeletionTimestamp = ptr(past) }
 	elsewhere := func(i *SnapshotInput) { i.Content.Spec.VolumeSnapshotRef.UID = "u2" }
 	free := func(i *SnapshotInput) { i.Claim.Finalizers = nil }
+	restoring := func(i *SnapshotInput) { i.Restoring = []string{"r"} }
 	checkSnapshots(t, []snapshotRow{
 		{"S68 the content first; our own other half needs no mark", in(ready, deleted, free), DeleteContent{}},
 		// A snapshotter that serves one node sees no snapshots: without the mark it would never delete.
@@ -36,7 +37,13 @@ func TestDeletedSnapshotIsTakenApart(t *testing.T) {
 		}), Release{both}},
 		{"the source need not wait for the driver", in(ready, deleted, going), ReleaseSource{}},
 		{"S68 the snapshot waits for its content", in(ready, deleted, going, free), Ignore{}},
-		{"S85 a restore comes before everything", in(ready, deleted, all, func(i *SnapshotInput) { i.Restoring = []string{"r"} }), WaitForRestore{[]string{"r"}}},
+		{"S85 a restore comes before everything", in(ready, deleted, all, restoring, func(i *SnapshotInput) {
+			i.Snapshot.DeletionTimestamp = ptr(metav1.NewTime(i.Now.Add(-59 * time.Second)))
+		}), WaitForRestore{[]string{"r"}}},
+		{"S85 but not for ever: a claim that has not protected it is refused", in(ready, deleted, all, restoring), MarkContent{}},
+		{"S85 one that has protected it is waited for", in(ready, deleted, all, restoring, func(i *SnapshotInput) {
+			i.Snapshot.Finalizers = append(i.Snapshot.Finalizers, wellknown.FinalizerSnapshotAsSource)
+		}), WaitForRestore{[]string{"r"}}},
 		{"S85 a restore whose claim is gone still reads", in(ready, deleted, all, func(i *SnapshotInput) {
 			i.Snapshot.Finalizers = append(i.Snapshot.Finalizers, wellknown.FinalizerSnapshotAsSource)
 		}), WaitForRestore{}},

@@ -126,6 +126,8 @@ const (
 	// orphanDelay is how long a deleted snapshot that nobody can claim is left to others before its
 	// finalizers are lifted.
 	orphanDelay = 30 * time.Second
+	// restorePatience is how long a deletion waits for claims that have not protected the snapshot.
+	restorePatience = time.Minute
 )
 
 // Told is something that users should learn from an event.
