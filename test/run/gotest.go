@@ -14,7 +14,7 @@ import (
 )
 
 // endToEnd are the trees that need a control plane; everything else is a unit test.
-var endToEnd = []string{"./test/bench", "./test/controlplane", "./test/e2e"}
+var endToEnd = []string{"./test/bench", "./test/controlplane", "./test/e2e", "./test/kit/conform"}
 
 func arch(ctx context.Context, out io.Writer) result {
 	return goTest(ctx, out, nil, "./test/arch/...")
