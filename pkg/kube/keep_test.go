@@ -49,7 +49,7 @@ func TestKeep(t *testing.T) {
 	}
 	expect(in.Replace(append(list, volume("a", "n1", corev1.VolumeBound)), "1"), "a deleted false phase Bound")
 	if kept := len(i.All()); kept != 1 {
-		t.Errorf("P-11: %d of 1001 objects are kept", kept)
+		t.Errorf("PP-11: %d of 1001 objects are kept", kept)
 	}
 	expect(in.Add(volume("b", "n2", corev1.VolumeBound)))
 	expect(in.Update(volume("b", "n2", corev1.VolumeReleased)))

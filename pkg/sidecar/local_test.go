@@ -4,18 +4,22 @@ package sidecar
 
 import (
 	"bytes"
+	"context"
 	"regexp"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/topology"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
-// W-18: a segment in the order of a map matches what was made of it only by chance.
+// PW-18: a segment in the order of a map matches what was made of it only by chance.
 func TestOnlyThisNode(t *testing.T) {
 	place := topology.SegmentOf(map[string]string{"zone": "z", "host": "h", "rack": "r"})
 	for _, c := range []struct {
@@ -23,7 +27,7 @@ func TestOnlyThisNode(t *testing.T) {
 		place topology.Segment
 		want  []topology.Segment
 	}{
-		{"W-18 several keys", place, []topology.Segment{{{Key: "host", Value: "h"}, {Key: "rack", Value: "r"}, {Key: "zone", Value: "z"}}}},
+		{"PW-18 several keys", place, []topology.Segment{{{Key: "host", Value: "h"}, {Key: "rack", Value: "r"}, {Key: "zone", Value: "z"}}}},
 		{"no topology", nil, []topology.Segment{{}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -50,6 +54,30 @@ func TestContentsOfOneNode(t *testing.T) {
 	whole := &Env{Client: kit.New(t).API, Options: NewOptions()}
 	if whole.LocalContents() != whole.Contents() {
 		t.Error("for the whole cluster they are the same")
+	}
+}
+
+// S96: a process that saw what is marked for other nodes would work on it.
+func TestOnlyContentsOfTheNodeAreSeen(t *testing.T) {
+	of := func(name, node string) *kube.Content {
+		return kit.NamedContent(name, func(c *kube.Content) { c.Labels = map[string]string{wellknown.LabelManagedBy: node} })
+	}
+	h := kit.New(t)
+	h.Put(of("theirs", "n2"), kit.NamedContent("nobodys"), of("ours", "n1"))
+	e := &Env{Client: h.API, Options: NewOptions(), Node: "n1", Narrow: Narrow{Contents: wellknown.LabelManagedBy + "=n1"}}
+	seen := make(chan string, 10)
+	contents := e.LocalContents()
+	contents.OnChange(func(c kube.Change[*kube.Content]) { seen <- c.New.Name })
+	ctx, stop := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() { contents.Run(ctx) })
+	got := []string{<-seen}
+	h.Put(of("also-theirs", "n2"), of("also-ours", "n1"))
+	got = append(got, <-seen)
+	stop()
+	wait.Wait()
+	if d := cmp.Diff([]string{"ours", "also-ours"}, got); d != "" || len(contents.All()) != 2 {
+		t.Error(d)
 	}
 }
 

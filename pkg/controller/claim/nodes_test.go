@@ -60,7 +60,7 @@ func onNodes(t *testing.T, free map[string]int64, objects ...kube.Object) *nodes
 // stored counts the volumes of a node that have a PersistentVolume.
 func (n *nodes) stored(name string) (count int64) {
 	for _, v := range kit.All[*corev1.PersistentVolume](n.API) {
-		if v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] == name {
+		if v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] == name {
 			count++
 		}
 	}
@@ -131,7 +131,7 @@ func onHost(hosts ...string) func(*storagev1.StorageClass) {
 // T98: a process that does not look whether another was faster makes a second volume; one that patches without
 // the resource version takes the claim from the first.
 func TestOneNodeTakesTheClaim(t *testing.T) {
-	t.Run("T98 one of three nodes", func(t *testing.T) {
+	t.Run("T98 T99 one of three nodes", func(t *testing.T) {
 		n := onNodes(t, gibs(10), kit.Class(kit.ClassName), kit.Claim("data"))
 		n.Settle()
 		if got := n.made(); len(got) != 1 {
@@ -241,18 +241,59 @@ func TestExhaustedNodeGivesBack(t *testing.T) {
 	}
 }
 
-// W-12: to ask is no reason to change anything. What is checked before a node has the claim is checked on all.
+// W-12: to ask is no reason to change anything. What is checked before a node has the claim is checked on all: one that
+// goes through the whole preparation holds the sources, reads the secret and tells what is wrong, once on each node.
 func TestLookingHasNoEffects(t *testing.T) {
-	n := onNodes(t, gibs(10), kit.Class(kit.ClassName), kit.Claim("data"))
-	n.Horizon = 0
-	n.Settle()
-	for _, line := range n.Log.Lines() {
-		if !strings.Contains(line, "GetCapacity") {
-			t.Errorf("W-12: %s", line)
-		}
+	secret := func(c *storagev1.StorageClass) {
+		c.Parameters = map[string]string{wellknown.ParamSecretName: "s", wellknown.ParamSecretNamespace: kit.Namespace}
 	}
-	if len(n.Log.Lines()) == 0 {
-		t.Error("nobody has asked for room")
+	for _, c := range []struct {
+		name   string
+		class  *storagev1.StorageClass
+		claim  *corev1.PersistentVolumeClaim
+		source func(*kit.Harness)
+	}{
+		{"W-12 a plain claim", kit.Class(kit.ClassName), kit.Claim("data"), nil},
+		{"W-12 a class with a secret that is missing", kit.Class(kit.ClassName, secret), kit.Claim("data"), nil},
+		{"W-12 a restore", kit.Class(kit.ClassName), kit.Claim("data", kit.FromSnapshot("snap")), func(h *kit.Harness) { snapshotOf(h, "snap") }},
+		{"W-12 a restore of nothing", kit.Class(kit.ClassName), kit.Claim("data", kit.FromSnapshot("snap")), nil},
+		{"W-12 a clone", kit.Class(kit.ClassName), kit.Claim("data", kit.FromClaim("source")), cloneSource},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := onNodes(t, gibs(10), c.class, c.claim)
+			if c.source != nil {
+				c.source(n.Harness)
+			}
+			n.Log.Clear()
+			before := len(n.API.Requests())
+			n.Horizon = 0
+			n.Settle()
+			for _, line := range n.Log.Lines() {
+				if !strings.Contains(line, "GetCapacity") {
+					t.Error(line)
+				}
+			}
+			if len(n.Log.Lines()) == 0 {
+				t.Error("nobody has asked for room")
+			}
+			for _, r := range n.API.Requests()[before:] {
+				if r.Resource == "secrets" || r.Verb != "get" && r.Verb != "list" {
+					t.Errorf("%s", r)
+				}
+			}
+		})
+	}
+}
+
+// W-10: what makes out the class on the way to a claim that has no node must not look at the field alone.
+func TestOldClassAnnotationOnNodes(t *testing.T) {
+	n := onNodes(t, gibs(10), kit.Class(kit.ClassName), kit.Claim("data", func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.StorageClassName = nil
+		c.Annotations[wellknown.AnnBetaStorageClass] = kit.ClassName
+	}))
+	n.Settle()
+	if got := n.made(); len(got) != 1 || n.selected("data") == "" {
+		t.Errorf("W-10: volumes on %v, selected is %q", got, n.selected("data"))
 	}
 }
 

@@ -75,6 +75,35 @@ func TestRefreshesWhatHasChanged(t *testing.T) {
 	}
 }
 
+// TestSegmentsOfSeveralKeys (PW-18): a segment that is named in the order of a map, or of what the driver answers, matches
+// what is published only by chance.
+func TestSegmentsOfSeveralKeys(t *testing.T) {
+	keys := []string{"zone", "rack", "host", "row"}
+	labels := map[string]string{"zone": "a", "rack": "2", "host": "n1", "row": "c"}
+	h := kit.New(t)
+	h.Horizon = 20 * time.Second
+	h.Put(late("fast"), kit.Node("n1", labels), kit.CSINode("n1", keys...))
+	room := start(h)
+	h.Settle()
+	for range len(keys) {
+		keys = append(keys[1:], keys[0])
+		volume := at("a")
+		terms := volume.Spec.NodeAffinity.Required.NodeSelectorTerms
+		terms[0].MatchExpressions = nil
+		for _, key := range keys {
+			terms[0].MatchExpressions = append(terms[0].MatchExpressions,
+				corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{labels[key]}})
+		}
+		h.Clock.Step(2 * time.Second)
+		seen := len(h.Driver.Calls("GetCapacity"))
+		room.Provisioned(volume)
+		h.Settle()
+		if asked := len(h.Driver.Calls("GetCapacity")) - seen; asked != 1 {
+			t.Errorf("PW-18: %d questions after a volume with the keys %q", asked, keys)
+		}
+	}
+}
+
 // Nobody hears of anything where there is no room of capacities, and nothing is done before it begins.
 func TestNobodyThere(t *testing.T) {
 	var nobody *Controller

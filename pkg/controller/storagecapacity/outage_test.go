@@ -50,8 +50,10 @@ func TestOutage(t *testing.T) {
 		}
 	}
 	expect(t, h, "B067 T96 old values stay", before...)
-	if lines := h.API.Requests(); lines[len(lines)-1].Verb == "delete" {
-		t.Error("T96: something was deleted")
+	for _, request := range h.API.Requests() {
+		if request.Verb == "delete" {
+			t.Errorf("T96: %s", request)
+		}
 	}
 }
 
