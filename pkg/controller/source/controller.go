@@ -86,11 +86,11 @@ func (c *Controller) ClaimStatus() reconcile.Status { return c.claims.Status() }
 // ReconcileSnapshot looks at one snapshot.
 func (c *Controller) ReconcileSnapshot(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	in, snapshot := c.gatherSnapshot(key)
-	return reconcile.Result{}, act(ctx, c.Client, c.Snapshots, task[*snapv1.VolumeSnapshot]{snapshot, in, c.isSnapshotOurs})
+	return reconcile.Result{After: c.untilTurn(in.Object)}, act(ctx, c.Client, c.Snapshots, task[*snapv1.VolumeSnapshot]{snapshot, in, c.isSnapshotOurs})
 }
 
 // ReconcileClaim looks at one source claim.
 func (c *Controller) ReconcileClaim(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	in, claim := c.gatherClaim(key)
-	return reconcile.Result{}, act(ctx, c.Client, c.Claims, task[*corev1.PersistentVolumeClaim]{claim, in, c.isClaimOurs})
+	return reconcile.Result{After: c.untilTurn(in.Object)}, act(ctx, c.Client, c.Claims, task[*corev1.PersistentVolumeClaim]{claim, in, c.isClaimOurs})
 }

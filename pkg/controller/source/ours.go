@@ -5,10 +5,12 @@ package source
 import (
 	"context"
 	"fmt"
+	"time"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
@@ -41,7 +43,25 @@ func (c *Controller) isSnapshotOurs(ctx context.Context, snapshot *snapv1.Volume
 	case err != nil:
 		return false, fmt.Errorf("reading the content of source snapshot %s/%s: %w", snapshot.Namespace, snapshot.Name, err)
 	}
-	return content.Spec.Driver == c.DriverName && c.isManagedHere(content), nil
+	return content.Spec.Driver == c.DriverName && (c.isManagedHere(content) || c.isOurTurn(snapshot)), nil
+}
+
+// ownersTurn is how long a source that is being deleted is left to the process of the node that has the data. That
+// node may never come back, and with it a claim, and the whole namespace, would stay for ever. What others cannot see is
+// only whether a volume is being made from it for a claim that is gone.
+const ownersTurn = 5 * time.Minute
+
+// untilTurn is when a source is looked at again that is another node's; 0 when there is no need to.
+func (c *Controller) untilTurn(source metav1.Object) time.Duration {
+	if c.Local.Node == "" || source == nil || source.GetDeletionTimestamp() == nil {
+		return 0
+	}
+	return max(source.GetDeletionTimestamp().Add(ownersTurn).Sub(c.Clock.Now()), 0)
+}
+
+// isOurTurn tells that a process for another node may release a source as well.
+func (c *Controller) isOurTurn(source metav1.Object) bool {
+	return source.GetDeletionTimestamp() != nil && c.untilTurn(source) == 0
 }
 
 // isManagedHere tells whether a source is released from this node. One that says nothing of a node is released
@@ -57,7 +77,7 @@ func (c *Controller) config() provision.Config {
 
 // isClaimOurs reads the volume of a source claim live.
 func (c *Controller) isClaimOurs(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
-	if node := claim.Annotations[wellknown.AnnSelectedNode]; c.Local.Node != "" && node != "" && node != c.Local.Node {
+	if node := claim.Annotations[wellknown.AnnSelectedNode]; c.Local.Node != "" && node != "" && node != c.Local.Node && !c.isOurTurn(claim) {
 		return false, nil
 	}
 	if claim.Spec.VolumeName == "" {
@@ -69,7 +89,7 @@ func (c *Controller) isClaimOurs(ctx context.Context, claim *corev1.PersistentVo
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("reading the volume of source claim %s/%s: %w", claim.Namespace, claim.Name, err)
-	case !c.config().IsHere(volume):
+	case !c.config().IsHere(volume) && !c.isOurTurn(claim):
 		return false, nil
 	case volume.Spec.CSI != nil:
 		return volume.Spec.CSI.Driver == c.DriverName, nil
