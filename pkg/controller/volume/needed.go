@@ -68,6 +68,25 @@ func (c *Controller) fetchOwner(ctx context.Context, volume *corev1.PersistentVo
 			return live, nil
 		}
 	}
+	return c.fetchReferred(ctx, volume)
+}
+
+// fetchReferred reads the claim that a volume refers to, in a process for one node: its caches lack the claims of other
+// nodes, while it may see to the end of a volume that one of them has.
+func (c *Controller) fetchReferred(ctx context.Context, volume *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
+	ref := volume.Spec.ClaimRef
+	if c.Local.Node == "" || ref == nil || ref.Name == "" || ref.Namespace == "" {
+		return nil, nil
+	}
+	live, err := kube.Fetch[*corev1.PersistentVolumeClaim](ctx, c.Client, kube.Key{Namespace: ref.Namespace, Name: ref.Name})
+	switch {
+	case kube.IsGone(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading claim %s/%s: %w", ref.Namespace, ref.Name, err)
+	case owns(live, volume):
+		return live, nil
+	}
 	return nil, nil
 }
 
