@@ -16,7 +16,6 @@ func TestEveryNodeForItself(t *testing.T) {
 	t.Parallel()
 	f := beginFleet(t, map[string]string{"control-plane": "4Gi", "worker-1": "40Gi", "worker-2": "16Gi"})
 	anywhere, only2 := f.class("any"), f.class("only2", onHosts("worker-2"))
-	cut := f.snapshotClass("cut")
 
 	// T98: claims without a node spread by room.
 	for i := range 12 {
@@ -30,20 +29,7 @@ func TestEveryNodeForItself(t *testing.T) {
 	if on["worker-1"] <= on["worker-2"] || on["control-plane"] > 4 {
 		t.Errorf("T98: volumes on %v", on)
 	}
-	// S97: snapshots and restores stay with the data.
-	f.claim("origin", only2)
-	if node := f.place(f.bound("origin")); node != "worker-2" {
-		t.Errorf("T99: the volume is on %s", node)
-	}
-	f.snapshot("monday", "origin", cut)
-	_, content := f.ready("monday")
-	if node := f.taken(content); node != "worker-2" {
-		t.Errorf("S97: the snapshot is on %q", node)
-	}
-	f.claim("again", anywhere, fromSnapshot("monday"))
-	if node := f.place(f.bound("again")); node != "worker-2" {
-		t.Errorf("the restore is on %s", node)
-	}
+	f.checkCopies(anywhere, only2)
 	// T97: a pod chooses the node.
 	late := f.class("late", waiting)
 	f.claim("late", late)
@@ -62,6 +48,39 @@ func TestEveryNodeForItself(t *testing.T) {
 	})
 	if after := f.callsOn("worker-2", "DeleteVolume") + f.callsOn("control-plane", "DeleteVolume"); after != before {
 		t.Errorf("T100: other nodes were asked %d times to delete the volume", after-before)
+	}
+}
+
+// checkCopies looks where snapshots, restores and clones of a volume on worker-2 are, and who deletes the snapshot (S96, S97).
+func (f *fleet) checkCopies(anywhere, only2 string) {
+	f.Helper()
+	f.claim("origin", only2)
+	if node := f.place(f.bound("origin")); node != "worker-2" {
+		f.Errorf("T99: the volume is on %s", node)
+	}
+	f.snapshot("monday", "origin", f.snapshotClass("cut"))
+	_, content := f.ready("monday")
+	if node := f.taken(content); node != "worker-2" {
+		f.Errorf("S97: the snapshot is on %q", node)
+	}
+	f.claim("again", anywhere, fromSnapshot("monday"))
+	if node := f.place(f.bound("again")); node != "worker-2" {
+		f.Errorf("the restore is on %s", node)
+	}
+	f.claim("copy", anywhere, fromClaim("origin"))
+	if node := f.place(f.bound("copy")); node != "worker-2" {
+		f.Errorf("the clone is on %s", node)
+	}
+	f.deleteSnapshot("monday")
+	f.snapshotGone("monday")
+	f.contentGone(content.Name)
+	for _, node := range []string{"control-plane", "worker-1"} {
+		if calls := f.callsOn(node, "CreateSnapshot") + f.callsOn(node, "DeleteSnapshot"); calls != 0 {
+			f.Errorf("S96: %s was asked %d times about a snapshot of worker-2", node, calls)
+		}
+	}
+	if calls := f.callsOn("worker-2", "DeleteSnapshot"); calls == 0 {
+		f.Error("S96: nobody has deleted the snapshot at its driver")
 	}
 }
 

@@ -108,6 +108,9 @@ func (w *world) checkRow(name string, row topologyRow) {
 			call = a
 		}
 	}
+	if call.Name == "" {
+		w.Fatalf("%q: the driver was not asked for %s", row.name, pv.Name)
+	}
 	if call.Topology == nil {
 		if row.requisite != nil {
 			w.Errorf("%q: nothing was said of places", row.name)

@@ -190,17 +190,29 @@ func TestClassesShareQuestions(t *testing.T) {
 	}
 }
 
-// PW-6: a driver without topology must not be told of segments.
+// PW-6: a driver without topology must not be told of segments, whatever its nodes are registered with. One that asks with
+// what it publishes for, or with an empty segment, does so.
 func TestDriverWithoutTopology(t *testing.T) {
-	h := kit.New(t)
-	h.Horizon = 20 * time.Second
-	h.Put(kit.Node("n1", nil), kit.CSINode("n1"), late("fast"))
-	start(h, func(_ *Options, d *Deps) {
-		d.Capabilities = capability.Of(nil, csi.ControllerServiceCapability_RPC_GET_CAPACITY)
-	})
-	h.Settle()
-	expect(t, h, "PW-6 one object for all nodes", "fast  1Ti")
-	if request := h.Driver.Calls("GetCapacity")[0].Request.(*csi.GetCapacityRequest); request.AccessibleTopology != nil {
-		t.Error("PW-6", request)
+	for _, c := range []struct {
+		name string
+		keys []string
+		want string
+	}{
+		{"PW-6 one object for all nodes", nil, "fast  1Ti"},
+		{"PW-6 nodes with keys that the driver does not stand by", []string{"zone"}, "fast zone=a 1Ti"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := kit.New(t)
+			h.Horizon = 20 * time.Second
+			h.Put(kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", c.keys...), late("fast"))
+			start(h, func(_ *Options, d *Deps) {
+				d.Capabilities = capability.Of(nil, csi.ControllerServiceCapability_RPC_GET_CAPACITY)
+			})
+			h.Settle()
+			expect(t, h, c.name, c.want)
+			if request := h.Driver.Calls("GetCapacity")[0].Request.(*csi.GetCapacityRequest); request.AccessibleTopology != nil {
+				t.Error(request)
+			}
+		})
 	}
 }
