@@ -139,17 +139,7 @@ func TestStartWithThousands(t *testing.T) {
 	if full() {
 		many = 20000
 	}
-	for i := range many {
-		name := fmt.Sprint("old", i)
-		s := kit.Snapshot(name, "data", func(s *snapv1.VolumeSnapshot) {
-			s.Finalizers = []string{wellknown.FinalizerSnapshotSource, wellknown.FinalizerSnapshotBound}
-		})
-		content := kit.Content(s, kit.VolumeHandle("pv-data"), kit.Taken("h-"+name), func(c *kube.Content) {
-			c.Finalizers = []string{wellknown.FinalizerContent}
-		})
-		kit.BoundContent(content.Name)(s)
-		h.Put(s, content)
-	}
+	settled(h, many)
 	h.MaxTurns = 10 * many
 	both(h)
 	h.Settle()
@@ -162,5 +152,65 @@ func TestStartWithThousands(t *testing.T) {
 	wantReady("new")(t, h)
 	if claim, _ := kit.Read[*corev1.PersistentVolumeClaim](h.API, key("data")); len(claim.Finalizers) > 0 {
 		t.Errorf("the claim is held: %v", claim.Finalizers)
+	}
+}
+
+// settled puts many snapshots that are ready.
+func settled(h *kit.Harness, many int) {
+	for i := range many {
+		name := fmt.Sprint("old", i)
+		s := kit.Snapshot(name, "data", func(s *snapv1.VolumeSnapshot) {
+			s.Finalizers = []string{wellknown.FinalizerSnapshotSource, wellknown.FinalizerSnapshotBound}
+		})
+		content := kit.Content(s, kit.VolumeHandle("pv-data"), kit.Taken("h-"+name), func(c *kube.Content) {
+			c.Finalizers = []string{wellknown.FinalizerContent}
+		})
+		kit.BoundContent(content.Name)(s)
+		h.Put(s, content)
+	}
+}
+
+// TestNewSnapshotBehindAResync (B027): every settled snapshot and content is in the queues before a new one comes. None of them
+// costs a request or a call, so that the new one waits for no answer but its own. One that makes sure of settled ones live, or
+// writes what is there already, makes it wait for thousands of answers.
+func TestNewSnapshotBehindAResync(t *testing.T) {
+	h := kit.New(t)
+	disk(h)
+	const many = 500
+	settled(h, many)
+	h.MaxTurns = 20 * many
+	c, room := binder(h, Own)
+	work := taker(h)
+	h.Add(room, work)
+	h.Settle()
+	turns, old := 0, map[string]bool{}
+	for _, s := range h.Stores.Snapshots.All() {
+		old[s.Name] = true
+		for _, k := range c.OnSnapshot(kube.Change[*snapv1.VolumeSnapshot]{Old: s, New: s}) {
+			h.Enqueue(room.Name, k)
+			turns++
+		}
+	}
+	for _, content := range h.Stores.Contents.All() {
+		old[content.Name] = true
+		for _, k := range work.Keys(kit.Change{Resource: kube.ResourceOf[*kube.Content](), Old: content, New: content}) {
+			h.Enqueue(work.Name, k)
+			turns++
+		}
+	}
+	if turns < many {
+		t.Fatalf("%d keys of a resync of %d snapshots: it is not what it says", turns, many)
+	}
+	userTakes("new")(h)
+	h.Horizon = 2 * time.Second
+	h.Settle()
+	wantReady("new")(t, h)
+	for _, request := range h.API.Requests() {
+		if old[request.Key.Name] {
+			t.Errorf("B027: %s", request)
+		}
+	}
+	if calls := h.Driver.Calls(); len(calls) != 1 {
+		t.Errorf("B027: %d calls for one new snapshot", len(calls))
 	}
 }
