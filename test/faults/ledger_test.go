@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +24,8 @@ import (
 // ledger remembers what objects cannot tell any more when they are gone: whose volume it was, and when its user let it go.
 type ledger struct {
 	mu sync.Mutex
-	// claims are the names of the claims of volumes, by handle.
-	claims map[string]string
+	// owners are those of volumes, by handle.
+	owners map[string]owner
 	// gone are the times before which somebody asked for the deletion.
 	gone map[string]time.Time
 	// uids are those of claims and snapshots, with their names.
@@ -33,8 +34,14 @@ type ledger struct {
 	foreign []string
 }
 
+// owner is the claim of a volume, and since when it was known to be.
+type owner struct {
+	claim string
+	since time.Time
+}
+
 func newLedger() *ledger {
-	return &ledger{claims: map[string]string{}, gone: map[string]time.Time{}, uids: map[string]string{}}
+	return &ledger{owners: map[string]owner{}, gone: map[string]time.Time{}, uids: map[string]string{}}
 }
 
 func (l *ledger) born(name string, uid types.UID) {
@@ -103,22 +110,51 @@ func (l *ledger) take(event watch.Event, driver string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.claims[pv.Spec.CSI.VolumeHandle] = pv.Spec.ClaimRef.Name
+	handle := pv.Spec.CSI.VolumeHandle
+	if _, isKnown := l.owners[handle]; !isKnown {
+		l.owners[handle] = owner{pv.Spec.ClaimRef.Name, time.Now()}
+	}
 }
 
-// wrongDeletions are calls of DeleteVolume for the volume of a claim that nobody had deleted by then (A6).
+// wrongDeletions are calls of DeleteVolume for the volume of a claim that nobody had deleted by then (A6). What came before there was
+// a PersistentVolume took back an answer that was wrong; a driver that did not do it may answer with the same id when it is right.
 func (l *ledger) wrongDeletions(calls []proxy.Call) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []string
 	for _, call := range calls {
-		claim, isKnown := l.claims[call.Name]
-		if !isKnown {
+		owner, isKnown := l.owners[call.Name]
+		if !isKnown || call.Arrived.Before(owner.since) {
 			continue
 		}
-		if gone, isGone := l.gone[claim]; !isGone || call.Arrived.Before(gone) {
-			found = append(found, fmt.Sprintf("A6: DeleteVolume was called for %s, the volume of %s, which was alive", call.Name, claim))
+		if gone, isGone := l.gone[owner.claim]; !isGone || call.Arrived.Before(gone) {
+			found = append(found, fmt.Sprintf("A6: DeleteVolume was called for %s, the volume of %s, which was alive", call.Name, owner.claim))
 		}
 	}
 	return found
+}
+
+// TestWrongDeletions: a call counts from the moment at which the volume is an object until its claim is deleted.
+func TestWrongDeletions(t *testing.T) {
+	l := newLedger()
+	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Name: "o1"}}}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "v"}
+	before := time.Now().Add(-time.Second)
+	l.take(watch.Event{Object: pv}, "d")
+	call := func(id string, at time.Time) proxy.Call { return proxy.Call{Name: id, Arrived: at} }
+	now := time.Now().Add(time.Millisecond)
+	for name, row := range map[string]struct {
+		call  proxy.Call
+		wrong bool
+	}{
+		"before there was an object": {call("v", before), false}, "while it lives": {call("v", now), true}, "of nobody": {call("w", now), false},
+	} {
+		if got := l.wrongDeletions([]proxy.Call{row.call}); len(got) > 0 != row.wrong {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	l.deleted("o1")
+	if got := l.wrongDeletions([]proxy.Call{call("v", time.Now().Add(time.Second))}); len(got) > 0 {
+		t.Errorf("after its deletion: %q", got)
+	}
 }
