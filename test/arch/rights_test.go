@@ -44,7 +44,7 @@ var needs = map[string][]need{
 		{everywhere, "snapshot.storage.k8s.io", "volumesnapshots/status", "patch", "ready and bound"},
 		{everywhere, "core", "persistentvolumes", "get", "from the claim to its handle"},
 		{everywhere, "core", "persistentvolumeclaims", "get list watch patch", "the source protected until it is cut"},
-		{everywhere, "core", "nodes", "get list watch", "which node's snapshotter has to take it, with --enable-distributed-snapshotting only"},
+		{everywhere, "core", "nodes", "list watch", "which node's snapshotter has to take it, with --enable-distributed-snapshotting only"},
 		{home, "coordination.k8s.io", "leases", "get list watch create patch", "leader election of both halves"},
 		{"kube-system", "coordination.k8s.io", "leases=snapshot-controller-leader", "get list watch", "the sign of another binder"},
 	},
