@@ -99,7 +99,7 @@ func heap() int64 {
 // PP-3: a bound claim and its volume take little memory, and those of other drivers less. Catches caches of
 // whole objects, which take about 9 KiB for a pair, and trimmed ones that are kept as structs and maps.
 func TestSizeOfCaches(t *testing.T) {
-	const n = 20_000
+	const n = 2_000
 	for _, row := range []struct {
 		name, driver string
 		most         int64
