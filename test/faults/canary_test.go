@@ -174,6 +174,9 @@ func (c *crew) page(ctx context.Context, program stage.Program, path string) ([]
 		return nil, err
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s of the %s: %s", path, program, answer.Status)
+	}
 	return io.ReadAll(answer.Body)
 }
 

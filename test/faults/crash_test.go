@@ -63,7 +63,11 @@ func TestCrashAtEveryStep(t *testing.T) {
 	tally := newTally()
 	playAll(t, crews, jobs, st, tally)
 	tally.print(st)
-	show("crash: seed %d, %d rounds, %d kills survived, 0 leaks, %s", chosen, len(jobs), tally.total(), time.Since(began).Round(time.Second))
+	verdict := "nothing leaked, nothing stuck"
+	if t.Failed() {
+		verdict = "not all ended as they should"
+	}
+	show("crash: seed %d, %d rounds, %d kills survived, %s, %s", chosen, len(jobs), tally.total(), verdict, time.Since(began).Round(time.Second))
 	if t.Failed() {
 		return
 	}

@@ -107,7 +107,7 @@ func (r *round) play(ctx context.Context, end, resting string) error {
 		if err := r.undoWhileAway(ctx, struck); err != nil {
 			return err
 		}
-		return r.awaitPortrait(ctx, resting)
+		return r.awaitRest(ctx, resting)
 	}
 	if err := r.await(ctx, struck, end); err != nil {
 		return err
@@ -219,6 +219,25 @@ func (r *round) undoWhileAway(ctx context.Context, struck <-chan proxy.Effect) e
 
 func (r *round) awaitPortrait(ctx context.Context, want string) error {
 	return await(ctx, "all is as it would be without a disturbance", pace, func() (bool, string) { return r.looksLike(ctx, want) })
+}
+
+// awaitRest is for an end that also looks like the moment before anybody has begun: what is on record of a call may first be made, to
+// know that there is something to delete.
+func (r *round) awaitRest(ctx context.Context, want string) error {
+	return await(ctx, "all is as if it had never been, and stays so", pace, func() (bool, string) {
+		for _, program := range programs {
+			if _, err := r.page(ctx, program, "/readyz"); err != nil {
+				return unreadable(err)
+			}
+		}
+		if isThere, why := r.looksLike(ctx, want); !isThere {
+			return false, why
+		}
+		if !r.isQuiet(ctx, calm) {
+			return false, "there are still effects"
+		}
+		return r.looksLike(ctx, want)
+	})
 }
 
 func (r *round) looksLike(ctx context.Context, want string) (bool, string) {
