@@ -63,6 +63,11 @@ func (p *Plan) planHandle(ctx context.Context, c kube.Client) error {
 	if err != nil {
 		return err
 	}
+	return p.planCreate(ctx, c, wanted, p.order.Handle)
+}
+
+// planCreate makes a content unless it is there.
+func (p *Plan) planCreate(ctx context.Context, c kube.Client, wanted *kube.Content, handle string) error {
 	p.content = wanted.Name
 	there, found, err := fetch[*kube.Content](ctx, c, kube.Key{Name: wanted.Name})
 	switch {
@@ -73,7 +78,7 @@ func (p *Plan) planHandle(ctx context.Context, c kube.Client) error {
 		return p.acceptContent(there)
 	}
 	p.create = wanted
-	return p.checkUnknown(ctx, c, wanted.Spec.Driver, p.order.Handle)
+	return p.checkUnknown(ctx, c, wanted.Spec.Driver, handle)
 }
 
 // acceptContent is for what an earlier order has made.

@@ -106,16 +106,8 @@ func (p *Plan) planTakeOver(ctx context.Context, c kube.Client, old *kube.Conten
 		return fmt.Errorf("VolumeSnapshotContent %s has deletionPolicy %s, so the snapshot goes with it: set it to Retain first", old.Name, old.Spec.DeletionPolicy)
 	}
 	wanted := buildHeir(p.order, old)
-	p.content, p.drop = wanted.Name, old
-	there, found, err := fetch[*kube.Content](ctx, c, kube.Key{Name: wanted.Name})
-	switch {
-	case err != nil:
-		return err
-	case found:
-		return p.acceptContent(there)
-	}
-	p.create = wanted
-	return p.checkUnknown(ctx, c, old.Spec.Driver, handleOf(old))
+	p.drop = old
+	return p.planCreate(ctx, c, wanted, handleOf(old))
 }
 
 // planGone is for a content that is not there any more, or not for long. That is fine when an earlier order has put another

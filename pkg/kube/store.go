@@ -5,6 +5,7 @@ package kube
 import (
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
@@ -19,6 +20,8 @@ type Store[T Object] struct {
 
 	mu      sync.Mutex
 	assumed map[Key]T
+	// ended are objects that went with writes of ours, and which the shelf still has.
+	ended map[types.UID]bool
 	// seen is the newest version that the watch has shown of any object of the kind. Versions grow across
 	// objects, so an own write that is not newer is in the cache by now, or gone again.
 	seen string
@@ -33,7 +36,7 @@ func NewStore[T Object](indexes map[string]Index[T]) *Store[T] {
 }
 
 func storeOver[T Object](s *shelf[T]) *Store[T] {
-	return &Store[T]{shelf: s, assumed: map[Key]T{}}
+	return &Store[T]{shelf: s, assumed: map[Key]T{}, ended: map[types.UID]bool{}}
 }
 
 // Lookup finds an object by its key.
@@ -94,6 +97,27 @@ func (s *Store[T]) Assume(written T) {
 	}
 }
 
+// AssumeGone remembers that an object went with a write of ours until the watch tells of it. It is still
+// found meanwhile, so that nothing that is decided on finding nothing is decided early.
+func (s *Store[T]) AssumeGone(last T) {
+	s.mu.Lock()
+	s.ended[last.GetUID()] = true
+	s.mu.Unlock()
+	// The watch may have been faster, and then nobody else forgets it.
+	if shown, ok := s.shelf.lookup(KeyOf(last)); !ok || shown.GetUID() != last.GetUID() {
+		s.mu.Lock()
+		delete(s.ended, last.GetUID())
+		s.mu.Unlock()
+	}
+}
+
+// HasGone tells that an object which is found went with a write of ours.
+func (s *Store[T]) HasGone(found T) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended[found.GetUID()]
+}
+
 // Show takes in an object that the watch shows, and gives what it replaces.
 func (s *Store[T]) Show(obj T) (before T, replaced bool) { return s.show(s.shelf.pack(obj), obj) }
 
@@ -106,6 +130,9 @@ func (s *Store[T]) show(packed *item[T], obj T) (before T, replaced bool) {
 	if own, ok := s.assumed[key]; ok && !isNewer(own, obj) {
 		delete(s.assumed, key)
 	}
+	if replaced && before.GetUID() != obj.GetUID() {
+		delete(s.ended, before.GetUID())
+	}
 	return before, replaced
 }
 
@@ -116,6 +143,7 @@ func (s *Store[T]) Drop(last T) {
 	key := KeyOf(last)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.ended, last.GetUID())
 	// A namesake that we made since stays. An end that the watch missed and a list found comes with an
 	// old version, so the UID decides.
 	if own, ok := s.assumed[key]; ok && (!isNewer(own, last) || own.GetUID() == last.GetUID()) {

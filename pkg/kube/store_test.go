@@ -94,6 +94,32 @@ func TestAssume(t *testing.T) {
 	}
 }
 
+// An object that went with our own write is known to have gone until the watch tells so, and no namesake ever is.
+func TestAssumeGone(t *testing.T) {
+	first := version("data", "10", func(c *corev1.PersistentVolumeClaim) { c.UID = "first" })
+	last := version("data", "11", func(c *corev1.PersistentVolumeClaim) { c.UID = "first" })
+	next := version("data", "12", func(c *corev1.PersistentVolumeClaim) { c.UID = "next" })
+	for name, row := range map[string]struct {
+		happens     func(s *claims)
+		found, gone bool
+	}{
+		"before the watch":                  {func(s *claims) { s.Show(first); s.AssumeGone(last) }, true, true},
+		"the watch tells":                   {func(s *claims) { s.Show(first); s.AssumeGone(last); s.Drop(last) }, false, false},
+		"the watch was faster":              {func(s *claims) { s.Show(first); s.Drop(last); s.AssumeGone(last) }, false, false},
+		"a namesake, and its end is missed": {func(s *claims) { s.Show(first); s.AssumeGone(last); s.Show(next) }, true, false},
+		"a namesake that was faster":        {func(s *claims) { s.Show(next); s.AssumeGone(last) }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := kube.NewStore[*corev1.PersistentVolumeClaim](nil)
+			row.happens(s)
+			found, ok := s.Lookup(kube.KeyOf(first))
+			if ok != row.found || ok && s.HasGone(found) != row.gone || !ok && s.HasGone(last) {
+				t.Errorf("found %v, gone %v", ok, s.HasGone(last))
+			}
+		})
+	}
+}
+
 func TestListsShowOwnWrites(t *testing.T) {
 	s := kube.NewStore(kube.ClaimIndexes())
 	s.Show(version("data", "10", kit.BoundTo("pv")))

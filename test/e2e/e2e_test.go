@@ -55,32 +55,18 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	if shared.stage != nil {
-		code = max(code, leave(code))
+		code = shared.stage.Leave(code, rightsFaults)
 	}
 	os.Exit(code)
 }
 
-// leave ends everything, looks at what was asked of the API server, and keeps the logs if anything is wrong.
-func leave(code int) int {
-	if err := shared.stage.End(); err != nil {
-		fmt.Println("FAIL: ending the stage:", err)
-		code = 1
+// rightsFaults looks at what was asked of the API server.
+func rightsFaults(isGood bool) []string {
+	faults := verbFaults(shared.stage, isGood && isWholeRun())
+	for i := range faults {
+		faults[i] = "rights: " + faults[i]
 	}
-	if faults := verbFaults(shared.stage, code == 0 && isWholeRun()); len(faults) > 0 {
-		for _, fault := range faults {
-			fmt.Println("FAIL: rights:", fault)
-		}
-		code = 1
-	}
-	if code != 0 {
-		fmt.Println("logs are in", shared.stage.Dir())
-		return code
-	}
-	if err := shared.stage.Remove(); err != nil {
-		fmt.Println("FAIL:", err)
-		return 1
-	}
-	return 0
+	return faults
 }
 
 func theStage(t *testing.T) *stage.Stage {

@@ -60,26 +60,9 @@ var shared struct {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if shared.stage != nil {
-		code = max(code, leave(code))
+		code = shared.stage.Leave(code, nil)
 	}
 	os.Exit(code)
-}
-
-// leave ends everything, and keeps the logs if anything is wrong.
-func leave(code int) int {
-	if err := shared.stage.End(); err != nil {
-		fmt.Println("FAIL: ending the stage:", err)
-		code = 1
-	}
-	if code != 0 {
-		fmt.Println("logs are in", shared.stage.Dir())
-		return code
-	}
-	if err := shared.stage.Remove(); err != nil {
-		fmt.Println("FAIL:", err)
-		return 1
-	}
-	return 0
 }
 
 func theStage(t *testing.T) *stage.Stage {

@@ -69,8 +69,6 @@ type Controller struct {
 	// began is when this process got the lead, older what existed then.
 	began time.Time
 	older map[types.UID]bool
-	// gone are contents that went with our last write, until the watch tells of it.
-	gone map[types.UID]bool
 }
 
 // QueueName is the name of the queue in metrics.

@@ -36,7 +36,7 @@ func (r *round) gather() (snapshot.ContentInput, bool) {
 	content := r.own
 	if content == nil {
 		found, ok := r.Contents.Lookup(r.key)
-		if !ok || r.isGone(found.UID) {
+		if !ok || r.Contents.HasGone(found) {
 			return snapshot.ContentInput{}, false
 		}
 		content = found
@@ -133,28 +133,6 @@ func (c *Controller) forget(uid types.UID) {
 	defer c.mu.Unlock()
 	delete(c.attempts, uid)
 	delete(c.older, uid)
-	delete(c.gone, uid)
-}
-
-// markGone remembers that a content went with our write. Whoever looks at it before the watch has told of
-// that would read it live, for nothing.
-func (c *Controller) markGone(content *kube.Content) {
-	c.mu.Lock()
-	if c.gone == nil {
-		c.gone = map[types.UID]bool{}
-	}
-	c.gone[content.UID] = true
-	c.mu.Unlock()
-	// The watch may have been faster, and then nobody else forgets it.
-	if cached, ok := c.Contents.Lookup(kube.KeyOf(content)); !ok || cached.UID != content.UID {
-		c.forget(content.UID)
-	}
-}
-
-func (c *Controller) isGone(uid types.UID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.gone[uid]
 }
 
 // isOpen tells that this process has sent a create whose outcome is not known.
@@ -172,5 +150,5 @@ func (r *round) assume(content *kube.Content) {
 		r.Contents.Assume(content)
 		return
 	}
-	r.markGone(content)
+	r.Contents.AssumeGone(content)
 }

@@ -139,7 +139,7 @@ func (r *round) unlessGone(err error) error {
 
 func (r *round) assumeSnapshot(written *snapv1.VolumeSnapshot) {
 	if isGoing(written) {
-		r.markWent(written)
+		r.Snapshots.AssumeGone(written)
 	} else {
 		r.Snapshots.Assume(written)
 	}

@@ -65,8 +65,6 @@ type Controller struct {
 	// gone holds, by the snapshot's UID, the driver of each content that was seen to be deleted while its
 	// snapshot is there.
 	gone map[types.UID]string
-	// went are snapshots that went with our last write, until the watch tells of it.
-	went map[types.UID]bool
 	// torn holds the snapshots that went without having been Terminating, until their contents are deleted.
 	torn map[kube.Key][]types.UID
 }

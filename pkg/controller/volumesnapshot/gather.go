@@ -53,7 +53,7 @@ func (r *round) gather() (snapshot.SnapshotInput, bool) {
 		return in, r.mayReleaseFor(in.Claim)
 	}
 	s, ok := own(r.ownSnapshot, r.Snapshots, r.key)
-	if !ok || r.vanished || r.isTorn(s) || r.ownSnapshot == nil && r.hasWent(s.UID) {
+	if !ok || r.vanished || r.isTorn(s) || r.ownSnapshot == nil && r.Snapshots.HasGone(s) {
 		return in, false
 	}
 	r.snapshot, in.Snapshot = s, s
@@ -164,7 +164,6 @@ func (c *Controller) forget(snapshotUID types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.gone, snapshotUID)
-	delete(c.went, snapshotUID)
 }
 
 // isGoing tells an object that went with the write that returned it. It must not be put into a cache, which
