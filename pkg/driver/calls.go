@@ -4,6 +4,7 @@ package driver
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
@@ -48,6 +49,8 @@ func (c *Conn) CreateSnapshot(ctx context.Context, request *csi.CreateSnapshotRe
 		return nil, fault.Malformed(fault.CreateSnapshot, "the driver answered OK without a snapshot")
 	case answer.GetSnapshot().GetSnapshotId() == "":
 		return nil, fault.Malformed(fault.CreateSnapshot, "the driver answered OK with a snapshot without snapshot_id")
+	case len(answer.GetSnapshot().GetSnapshotId()) > maxID:
+		return nil, fault.Malformed(fault.CreateSnapshot, fmt.Sprintf("the driver answered OK with a snapshot_id of %d bytes, and %d are the most that is stored", len(answer.GetSnapshot().GetSnapshotId()), maxID))
 	}
 	return answer.GetSnapshot(), nil
 }

@@ -140,8 +140,8 @@ func (c *Conn) Identify(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("asking the driver for its name: %w", err)
 	}
-	if info.GetName() == "" {
-		return Identity{}, errors.New("asking the driver for its name: it answered with an empty name")
+	if err := checkName(info.GetName()); err != nil {
+		return Identity{}, fmt.Errorf("asking the driver for its name: %w", err)
 	}
 	if c.metrics != nil {
 		c.metrics.SetDriverName(info.GetName())

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Write writes the explanation, for programs if the format is json, else for people.
@@ -51,8 +52,17 @@ func (r *Report) writeText(out io.Writer) error {
 			p.item("  - ", n)
 		}
 	}
-	_, err := io.WriteString(out, p.String())
+	_, err := io.WriteString(out, strings.Map(readable, p.String()))
 	return err
+}
+
+// readable keeps from a terminal what would command it instead of being read: events and annotations are written by whoever
+// may write in a namespace, and this is read by those who may do more.
+func readable(r rune) rune {
+	if r == '\n' || unicode.IsGraphic(r) {
+		return r
+	}
+	return unicode.ReplacementChar
 }
 
 func named(name string) string {

@@ -83,7 +83,11 @@ func New(op Operation, err error) *Error {
 		// Nothing arrived that the driver could have meant as an answer.
 		return &Error{Op: op, Code: codes.Unknown, Class: Uncertain, Text: cut(err.Error()), inside: err}
 	}
-	return &Error{Op: op, Code: state.Code(), Class: Classify(op, state.Code()), Text: cut(state.Message()), inside: err}
+	class := Classify(op, state.Code())
+	if isOfTransport(state) {
+		class = Uncertain
+	}
+	return &Error{Op: op, Code: state.Code(), Class: class, Text: cut(state.Message()), inside: err}
 }
 
 // Malformed is the error of an answer that breaks the CSI spec, such as OK without a volume. Whether the
@@ -128,12 +132,15 @@ func IsUnimplemented(err error) bool {
 	return e != nil && e.Code == codes.Unimplemented
 }
 
-// cut also mends what is not UTF-8, which the API server would refuse whole.
-func cut(text string) string {
-	if len(text) <= MaxText {
+func cut(text string) string { return Shorten(text, MaxText) }
+
+// Shorten cuts a text that others have written to about most bytes. It also mends what is not UTF-8, which the API server
+// would refuse whole.
+func Shorten(text string, most int) string {
+	if len(text) <= most {
 		return strings.ToValidUTF8(text, "�")
 	}
-	return strings.ToValidUTF8(text[:MaxText], "") + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // Terminal marks an error that no retry can cure: the object has to change first. The queue loop does

@@ -74,8 +74,11 @@ func annotationsOf(in ClaimInput, secrets secretRefs) map[string]string {
 }
 
 // BuildVolume completes the PersistentVolume of an attempt with what the driver answered. It fails for a
-// volume that cannot be told in the form from before its migration.
+// volume of which too much is said, and for one that cannot be told in the form from before its migration.
 func BuildVolume(attempt *Attempt, made *csi.Volume) (*corev1.PersistentVolume, error) {
+	if err := checkSize(made); err != nil {
+		return nil, err
+	}
 	volume := attempt.Volume.DeepCopy()
 	size := made.GetCapacityBytes()
 	if size == 0 {

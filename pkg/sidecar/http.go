@@ -21,8 +21,17 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/driver"
 )
 
+// What the endpoint bears of those who ask it. It needs no login, so they may be anybody who reaches the pod.
 const (
 	headerTimeout = 10 * time.Second
+	// readTimeout is for the whole request: no page takes one with a body.
+	readTimeout = 20 * time.Second
+	// idleTimeout is longer than scrapes are usually apart.
+	idleTimeout = 2 * time.Minute
+	// maxHeader is in bytes, to which Go adds 4 KiB.
+	maxHeader = 16 << 10
+	// maxScrapes is how many collect metrics at once; others are told to come later.
+	maxScrapes = 8
 	// closeTime is how long a scrape may go on after the end.
 	closeTime = time.Second
 )
@@ -58,17 +67,24 @@ func (m *meters) Gather() ([]*dto.MetricFamily, error) {
 	}.Gather()
 }
 
+// profilesPath is where profiles are, and otherPaths what is served beside the metrics.
+const profilesPath = "/debug/pprof/"
+
+var otherPaths = []string{"/healthz", "/healthz/leader-election", "/readyz", statuszPath, flagzPath}
+
 // routes are the paths of the HTTP endpoint.
 func (l *life) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(l.Options.HTTP.MetricsPath, promhttp.InstrumentMetricHandler(l.meters.process, promhttp.HandlerFor(l.meters, promhttp.HandlerOpts{})))
+	mux.Handle(l.Options.HTTP.MetricsPath, promhttp.InstrumentMetricHandler(l.meters.process, promhttp.HandlerFor(l.meters, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})))
 	mux.HandleFunc("/healthz", l.health.serveLeases)
 	mux.HandleFunc("/readyz", l.health.serveReady)
 	if (l.Options.Election.Enabled || l.mustElect()) && l.Options.HTTP.Endpoint != "" {
 		mux.HandleFunc("/healthz/leader-election", l.health.serveLeases)
 	}
 	if l.Options.HTTP.Pages {
-		mux.HandleFunc("GET /{$}", l.servePage)
+		if l.Options.HTTP.MetricsPath != "/" {
+			mux.HandleFunc("GET /{$}", l.servePage)
+		}
 		mux.HandleFunc("GET "+statuszPath, l.serveStatusz)
 		mux.HandleFunc("GET "+flagzPath, l.serveFlagz)
 	}
@@ -96,13 +112,20 @@ func (l *life) listen(ctx context.Context) error {
 	return nil
 }
 
+// newServer has no deadline for answers: a profile takes as long as was asked for.
+func newServer(routes http.Handler) *http.Server {
+	return &http.Server{
+		Handler: routes, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	}
+}
+
 // serve answers until the context ends.
 func (l *life) serve(ctx context.Context) error {
 	if l.listener == nil {
 		return nil
 	}
 	klog.FromContext(ctx).Info("Serving metrics and health", "address", l.listener.Addr().String())
-	server := &http.Server{Handler: l.routes(), ReadHeaderTimeout: headerTimeout}
+	server := newServer(l.routes())
 	stop := context.AfterFunc(ctx, func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 		defer cancel()

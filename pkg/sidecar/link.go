@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -94,7 +95,12 @@ func (l *life) identify(ctx context.Context, conn *driver.Conn) (driver.Identity
 
 // knock tries the socket once.
 func knock(ctx context.Context, address string) error {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", strings.TrimPrefix(address, "unix://"))
+	path := strings.TrimPrefix(address, "unix://")
+	// What dialing says of a file is that nobody listens, which sends people to look for a driver that is there.
+	if found, err := os.Stat(path); err == nil && found.Mode().Type() != os.ModeSocket {
+		return fmt.Errorf("%s is no socket: %s", path, found.Mode())
+	}
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
 	if err != nil {
 		return err
 	}

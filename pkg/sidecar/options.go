@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -159,12 +160,17 @@ func (o *Options) checkWork() error {
 	return nil
 }
 
+// metricsPath keeps out what the router would read as a pattern.
+var metricsPath = regexp.MustCompile(`^/([-A-Za-z0-9_~][-A-Za-z0-9._~]*/?)*$`)
+
 func (h *HTTPOptions) check() error {
 	switch {
 	case h.Endpoint != "" && h.MetricsAddress != "":
 		return fmt.Errorf("--http-endpoint=%s and --metrics-address=%s exclude each other: use --http-endpoint alone", h.Endpoint, h.MetricsAddress)
-	case !strings.HasPrefix(h.MetricsPath, "/"):
-		return fmt.Errorf("--metrics-path=%s: use a path that begins with a slash, such as /metrics", h.MetricsPath)
+	case !metricsPath.MatchString(h.MetricsPath):
+		return fmt.Errorf("--metrics-path=%s: use a path that begins with a slash, such as /metrics, of letters, digits, dots, dashes and underscores", h.MetricsPath)
+	case slices.Contains(otherPaths, strings.TrimSuffix(h.MetricsPath, "/")) || strings.HasPrefix(h.MetricsPath, profilesPath):
+		return fmt.Errorf("--metrics-path=%s: something else is served there, use another one such as /metrics", h.MetricsPath)
 	case h.Pprof && h.Address() == "":
 		return fmt.Errorf("--enable-pprof: there is no address to serve profiles on, set --http-endpoint as well")
 	}

@@ -207,14 +207,14 @@ func BuildContentStatus(current *snapv1.VolumeSnapshotContentStatus, answer Answ
 // failureOf is the status and the event of a failing create or poll; both nil when users know it.
 func failureOf(c *snapv1.VolumeSnapshotContent, cause string, now time.Time) (*snapv1.VolumeSnapshotContentStatus, *Told) {
 	if c.Status == nil {
-		return failed(c, wellknown.ReasonSnapshotCreationFailed, firstFailure+cause, now)
+		return failed(c, wellknown.ReasonSnapshotCreationFailed, firstFailure+bounded(cause), now)
 	}
-	return failed(c, wellknown.ReasonSnapshotCheckFailed, laterFailure+cause, now)
+	return failed(c, wellknown.ReasonSnapshotCheckFailed, laterFailure+bounded(cause), now)
 }
 
 // deletionFailureOf is the same for a failing deletion. The content's readiness is no longer of interest.
 func deletionFailureOf(c *snapv1.VolumeSnapshotContent, message string, now time.Time) (*snapv1.VolumeSnapshotContentStatus, *Told) {
-	return failed(c, wellknown.ReasonSnapshotDeleteError, message, now)
+	return failed(c, wellknown.ReasonSnapshotDeleteError, bounded(message), now)
 }
 
 func failed(c *snapv1.VolumeSnapshotContent, reason, message string, now time.Time) (*snapv1.VolumeSnapshotContentStatus, *Told) {

@@ -164,6 +164,7 @@ func rejectClass(in SnapshotInput, class string) Reject {
 }
 
 func rejection(in SnapshotInput, reason, message string, keepReady bool) Reject {
+	message = bounded(message)
 	step := Reject{Reason: reason, Message: message}
 	current := in.Snapshot.Status
 	same := current != nil && current.Error != nil && current.Error.Message != nil && fault.IsSameMessage(*current.Error.Message, message)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"regexp"
+
+	"google.golang.org/grpc/status"
+)
+
+// transport finds the words that gRPC's libraries themselves put into a status, at either end of the socket: a message that
+// is larger than what they take, and a stream that was cut with a reason of HTTP/2.
+var transport = regexp.MustCompile(`(?i)message (?:after decompression )?larger than max|grpc: message too large|stream terminated by RST_STREAM`)
+
+// isOfTransport tells that a status is no answer of the driver although it has the code of one. The code is then mostly
+// ResourceExhausted, and a driver that made a volume and described it in too many words would be taken for one that has no
+// room: the volume would be forgotten. There is no other sign than the text; a driver that writes these words itself is only
+// asked once more.
+func isOfTransport(state *status.Status) bool { return transport.MatchString(state.Message()) }

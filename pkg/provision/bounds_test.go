@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+)
+
+// TestWhatDriversSayHasABound: a volume that no object could describe is removed and told, instead of being saved in vain for
+// ever. Catches a builder that takes whatever it is given.
+func TestWhatDriversSayHasABound(t *testing.T) {
+	attempt := created(t, plain())
+	text := func(n int) string { return strings.Repeat("x", n) }
+	place := func(n int) []*csi.Topology {
+		return []*csi.Topology{{Segments: map[string]string{"zone": text(n - len("zone"))}}}
+	}
+	for _, c := range []struct {
+		name string
+		made *csi.Volume
+		want string
+	}{
+		{"what is usual", &csi.Volume{VolumeId: text(128), VolumeContext: map[string]string{"a": text(4 << 10)}}, ""},
+		{"a long id", &csi.Volume{VolumeId: text(16 << 10)}, ""},
+		{"a longer one", &csi.Volume{VolumeId: text(16<<10 + 1)}, "a volume_id of 16385 bytes"},
+		{"as much as fits", &csi.Volume{VolumeId: "v", VolumeContext: map[string]string{"a": text(1<<20 - 1)}}, ""},
+		{"a large context", &csi.Volume{VolumeId: "v", VolumeContext: map[string]string{"a": text(1 << 20)}}, "a volume_context and topology of 1048577 bytes"},
+		{"a large topology", &csi.Volume{VolumeId: "v", AccessibleTopology: place(1<<20 + 1)}, "a volume_context and topology of 1048577 bytes"},
+		{"both together", &csi.Volume{VolumeId: "v", VolumeContext: map[string]string{"a": text(1 << 19)}, AccessibleTopology: place(1 << 19)}, "of 1048577 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			switch outcome := AfterCreate(Answer{Attempt: attempt, Now: now, Volume: c.made}).(type) {
+			case Provisioned:
+				if c.want != "" {
+					t.Error("it counts as provisioned")
+				}
+			case Undo:
+				if c.want == "" || !strings.Contains(outcome.Err.Error(), c.want) || outcome.Handle != c.made.GetVolumeId() {
+					t.Errorf("undone: %v", outcome.Err)
+				}
+				if !strings.Contains(Sentence(outcome.Err), "Kubernetes does not store") {
+					t.Errorf("no advice: %s", Sentence(outcome.Err))
+				}
+			default:
+				t.Errorf("got %T", outcome)
+			}
+		})
+	}
+}
