@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 )
 
 // TestWhatDriversSayHasABound: a volume that no object could describe is removed and told, instead of being saved in vain for
@@ -47,5 +51,22 @@ func TestWhatDriversSayHasABound(t *testing.T) {
 				t.Errorf("got %T", outcome)
 			}
 		})
+	}
+}
+
+// TestATooLargeAnswerIsNoFullPool: the volume may have been made, so the claim stays with its node and its request. Catches a
+// machine that gives the claim back to the scheduler, and with it forgets the volume.
+func TestATooLargeAnswerIsNoFullPool(t *testing.T) {
+	in := plain(withTopology, node("n1"))
+	attempt := created(t, in)
+	answer := func(text string) Outcome {
+		err := fault.New(fault.CreateVolume, status.Error(codes.ResourceExhausted, text))
+		return AfterCreate(Answer{Attempt: attempt, Now: now, Err: err, Claim: in.Claim})
+	}
+	if outcome, ok := answer("grpc: received message larger than max (5242896 vs. 4194304)").(KeepTrying); !ok || !outcome.Attempt.Open {
+		t.Errorf("too large: got %#v", outcome)
+	}
+	if outcome, ok := answer("no room").(Reschedule); !ok {
+		t.Errorf("no room: got %#v", outcome)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 )
 
 // keptQueued is how many keys are known before somebody has looked at them. At the start of a large cluster there are
@@ -20,6 +22,10 @@ const keptQueued = 1000
 
 // keptFailures is how many of the last failures are shown; older ones are in the logs.
 const keptFailures = 20
+
+// keptWhy is how many bytes of an error are kept for each key: an API server, or a webhook, may answer with much more, and to
+// very many keys at once.
+const keptWhy = 2 << 10
 
 // Work is a key that is not finished with: it waits for a worker, is in hand, waits for its next try, or waits
 // for something to change.
@@ -145,7 +151,7 @@ func (l *ledger) failed(key Key, err error, next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.entry(key)
-	w.Begun, w.Next, w.Why = time.Time{}, next, err.Error()
+	w.Begun, w.Next, w.Why = time.Time{}, next, fault.Shorten(err.Error(), keptWhy)
 	w.Failures++
 	l.failures = append(l.failures, Failure{Key: key, At: l.clock.Now(), Step: stepName(w.Step), Why: w.Why})
 	if more := len(l.failures) - keptFailures; more > 0 {
