@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/csi-tandem/csi-tandem/test/node/cgroup"
+)
+
+// covered are folders to which kubelet and containerd write wherever they are told to keep their data. Inside they are
+// empty and in memory, so that nothing of it reaches the real ones.
+var covered = []string{"/run", "/var/log", "/var/lib", "/mnt"}
+
+// hold furnishes the machine and stays. Mount and process namespaces are new already; whoever started us saw to that.
+func hold(group, dir string) error {
+	if os.Getpid() != 1 {
+		return fmt.Errorf("holding: this is process %d and not the first of its namespace", os.Getpid())
+	}
+	all, err := cgroup.Find()
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keeping mounts to ourselves: %w", err)
+	}
+	if err := cgroup.Join(group); err != nil {
+		return err
+	}
+	// From here on our group looks like the root.
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("making a cgroup namespace: %w", err)
+	}
+	for _, step := range []func() error{mountProc, func() error { return mountCgroups(all) }, func() error { return cover(dir) }, showSettings} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	fmt.Println("ready")
+	reap()
+	return nil
+}
+
+// settings are those of the kernel that a kubelet changes, with what it changes them to.
+var settings = map[string]string{
+	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+}
+
+// showSettings lets a kubelet see what it wants to see. It ends if it cannot have it, and really changing the settings
+// would change those of the whole machine.
+func showSettings() error {
+	for name, value := range settings {
+		source, path := filepath.Join("/run", strings.ReplaceAll(name, "/", "-")), filepath.Join("/proc/sys", name)
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		err := os.WriteFile(source, []byte(value+"\n"), 0o444)
+		if err == nil {
+			err = unix.Mount(source, path, "", unix.MS_BIND, "")
+		}
+		if err != nil {
+			return fmt.Errorf("showing %s for %s: %w", value, path, err)
+		}
+	}
+	return nil
+}
+
+// mountProc shows the processes of the new namespace, and lets nobody change the kernel's settings.
+func mountProc() error {
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mounting /proc: %w", err)
+	}
+	err := unix.Mount("/proc/sys", "/proc/sys", "", unix.MS_BIND, "")
+	if err == nil {
+		err = unix.Mount("", "/proc/sys", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+	}
+	if err != nil {
+		return fmt.Errorf("protecting /proc/sys: %w", err)
+	}
+	return nil
+}
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+func mountCgroups(all []cgroup.Hierarchy) error {
+	if all[0].IsUnified() {
+		return mountUnified()
+	}
+	if err := unix.Mount("cgroup", cgroupRoot, "tmpfs", 0, "mode=755"); err != nil {
+		return fmt.Errorf("covering %s: %w", cgroupRoot, err)
+	}
+	for _, h := range all {
+		path, options := filepath.Join(cgroupRoot, filepath.Base(h.Mount)), h.Options
+		if strings.HasPrefix(options, "name=") {
+			options = "none," + options
+		}
+		err := os.Mkdir(path, 0o755)
+		if err == nil {
+			err = unix.Mount("cgroup", path, "cgroup", 0, options)
+		}
+		if err != nil {
+			return fmt.Errorf("mounting cgroup %s: %w", h.Options, err)
+		}
+	}
+	return nil
+}
+
+// mountUnified also leaves the root of version 2 to groups, which get controllers only from one without processes.
+func mountUnified() error {
+	if err := unix.Mount("cgroup2", cgroupRoot, "cgroup2", 0, ""); err != nil {
+		return fmt.Errorf("mounting cgroup2: %w", err)
+	}
+	inner := filepath.Join(cgroupRoot, "system")
+	err := os.Mkdir(inner, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(inner, "cgroup.procs"), []byte("0"), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("leaving the root of the cgroups: %w", err)
+	}
+	controllers, err := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("reading the controllers: %w", err)
+	}
+	for c := range strings.FieldsSeq(string(controllers)) {
+		if err := os.WriteFile(filepath.Join(cgroupRoot, "cgroup.subtree_control"), []byte("+"+c), 0); err != nil {
+			return fmt.Errorf("passing controller %s on: %w", c, err)
+		}
+	}
+	return nil
+}
+
+func cover(dir string) error {
+	for _, path := range covered {
+		if strings.HasPrefix(dir+"/", path+"/") {
+			return fmt.Errorf("the data of the machine cannot be in %s, which is covered inside; set TMPDIR to another folder", path)
+		}
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		if err := unix.Mount("tandem", path, "tmpfs", 0, "mode=755"); err != nil {
+			return fmt.Errorf("covering %s: %w", path, err)
+		}
+	}
+	return os.MkdirAll("/var/lib/kubelet", 0o755)
+}
+
+// enter leaves the work of changing namespaces to nsenter, which has one thread.
+func enter(process, group string, command []string) error {
+	if err := cgroup.Join(group); err != nil {
+		return err
+	}
+	tool, err := exec.LookPath("nsenter")
+	if err != nil {
+		return err
+	}
+	args := append([]string{tool, "--target", process, "--mount", "--pid", "--cgroup", "--"}, command...)
+	return syscall.Exec(tool, args, os.Environ())
+}

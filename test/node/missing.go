@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/csi-tandem/csi-tandem/test/node/cgroup"
+)
+
+// packages are where Debian has what is looked for.
+const packages = "apt-get install gcc libc6-dev pkg-config libseccomp-dev busybox-static util-linux mount"
+
+// Missing tells what real nodes want and this machine does not have, in words for people; none if they can run. Nothing is
+// changed to find out.
+func Missing() []string {
+	if runtime.GOOS != "linux" {
+		return []string{"real nodes need Linux, and this is " + runtime.GOOS}
+	}
+	if os.Geteuid() != 0 {
+		return []string{"real nodes need root, and this is user " + fmt.Sprint(os.Geteuid())}
+	}
+	var missing []string
+	add := func(format string, values ...any) { missing = append(missing, fmt.Sprintf(format, values...)) }
+	if err := canHold(); err != nil {
+		add("this process may not make namespaces and cgroups: %v", err)
+	}
+	if kinds, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(kinds), "\toverlay\n") {
+		add("the kernel has no overlay file system")
+	}
+	var programs []string
+	for _, name := range []string{"nsenter", "losetup", "mount", "umount"} {
+		if _, err := exec.LookPath(name); err != nil {
+			programs = append(programs, name)
+		}
+	}
+	if _, err := findBusybox(); err != nil {
+		programs = append(programs, "a static busybox")
+	}
+	if !isAllBuilt() {
+		programs = append(programs, compilerMissing()...)
+	}
+	if len(programs) > 0 {
+		add("there is no %s (on Debian: %s)", strings.Join(programs, ", no "), packages)
+	}
+	return missing
+}
+
+// compilerMissing looks for what runc is compiled with.
+func compilerMissing() []string {
+	var missing []string
+	if _, err := exec.LookPath("gcc"); err != nil {
+		missing = append(missing, "gcc")
+	}
+	if _, err := exec.LookPath("pkg-config"); err != nil {
+		missing = append(missing, "pkg-config")
+	} else if exec.Command("pkg-config", "--exists", "libseccomp").Run() != nil {
+		missing = append(missing, "libseccomp with its headers")
+	}
+	return missing
+}
+
+// canHold tries what a machine begins with.
+func canHold() error {
+	cmd := exec.Command("/bin/true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWCGROUP}
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	all, err := cgroup.Find()
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		path, err := os.MkdirTemp(h.Path(""), "csi-tandem-probe-")
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findBusybox wants one that needs nothing beside it: it is all there is in the image.
+func findBusybox() (string, error) {
+	path, err := exec.LookPath("busybox")
+	if err != nil {
+		return "", err
+	}
+	file, err := elf.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	defer file.Close()
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_INTERP {
+			return "", fmt.Errorf("%s is linked dynamically", path)
+		}
+	}
+	return path, nil
+}
