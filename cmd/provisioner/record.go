@@ -19,7 +19,7 @@ func recording(options claim.Options, env *sidecar.Env, node string) *claim.Reco
 		Why: "the record of open attempts, without which a volume whose making was interrupted can be left at the driver",
 	})
 	return &claim.Recording{
-		Namespace: env.LeaseNamespace, Name: claim.RecordName(sidecar.SanitizedLease(env.DriverName), node),
+		Namespace: env.LeaseNamespace, Name: claim.RecordName(env.DriverName, node),
 		Holder: env.Holder, Linger: claim.RecordLinger,
 	}
 }

@@ -44,6 +44,8 @@ func (d Document) size() int {
 // Entry is a document on record.
 type Entry struct {
 	UID types.UID
+	// Key is what it is filed under: the UID, and more for one that stands beside another of the same claim.
+	Key types.UID
 	Document
 }
 
@@ -159,6 +161,10 @@ type Record struct {
 type entry struct {
 	Document
 	shard int
+	// value is how it is written down. What others have written stays as they wrote it.
+	value string
+	// unread: this process does not understand it.
+	unread bool
 }
 
 // New makes a record that was not begun yet.
@@ -195,11 +201,11 @@ func (r *Record) Check() error {
 }
 
 // Object is the object that an entry is in, for events about it.
-func (r *Record) Object(uid types.UID) *corev1.ConfigMap {
+func (r *Record) Object(key types.UID) *corev1.ConfigMap {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	object := &corev1.ConfigMap{}
-	if e := r.entries[uid]; e != nil {
+	if e := r.entries[key]; e != nil {
 		object.Namespace, object.Name = r.shards[e.shard].key.Namespace, r.shards[e.shard].key.Name
 		if have := r.shards[e.shard].have; have != nil {
 			object.UID, object.ResourceVersion = have.UID, have.ResourceVersion

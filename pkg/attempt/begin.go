@@ -5,6 +5,7 @@ package attempt
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -144,10 +145,9 @@ func (r *Record) load(epoch string, objects []*corev1.ConfigMap) []Entry {
 				if key == epochKey || strings.HasPrefix(key, partPrefix) || r.entries[uid] != nil || s.has(key) {
 					continue // what this process has put there or taken off since is newer
 				}
-				d := decode(value, object.Data)
-				r.entries[uid] = &entry{Document: d, shard: i}
-				s.set(uid, d)
-				found = append(found, Entry{uid, d})
+				e := &entry{Document: decode(value, object.Data), shard: i, value: value}
+				r.put(uid, e)
+				found = append(found, Entry{claimOf(uid), uid, e.Document})
 			}
 		}
 		s.adopt(object)
@@ -155,6 +155,7 @@ func (r *Record) load(epoch string, objects []*corev1.ConfigMap) []Entry {
 	}
 	r.epoch = epoch
 	r.enter(recording)
+	slices.SortFunc(found, func(a, b Entry) int { return strings.Compare(string(a.Key), string(b.Key)) })
 	return found
 }
 

@@ -30,7 +30,7 @@ func (r *Record) Put(ctx context.Context, uid types.UID, d Document) error {
 		defer r.mu.Unlock()
 		r.drop(uid)
 		if before != nil && r.state != foreign {
-			r.place(uid, before.Document, before.shard)
+			r.put(uid, before)
 		}
 		r.note()
 		return err
@@ -49,13 +49,14 @@ func (r *Record) want(uid types.UID, d Document) (before *entry, err error) {
 		return nil, ErrForeign
 	case recording, unwritable:
 	}
+	r.setAside(uid)
 	before = r.entries[uid]
 	to, err := r.roomFor(uid, d)
 	if err != nil {
 		return nil, err
 	}
 	r.drop(uid)
-	r.place(uid, d, to)
+	r.put(uid, &entry{Document: d, shard: to, value: encode(d)})
 	return before, nil
 }
 
@@ -94,9 +95,9 @@ func (r *Record) shardOf(uid types.UID) (int, bool) {
 	return 0, false
 }
 
-func (r *Record) place(uid types.UID, d Document, to int) {
-	r.entries[uid] = &entry{Document: d, shard: to}
-	r.shards[to].set(uid, d)
+func (r *Record) put(key types.UID, e *entry) {
+	r.entries[key] = e
+	r.shards[e.shard].set(key, e)
 }
 
 func (r *Record) drop(uid types.UID) {
@@ -105,7 +106,7 @@ func (r *Record) drop(uid types.UID) {
 		return
 	}
 	delete(r.entries, uid)
-	r.shards[e.shard].unset(uid, e.Document)
+	r.shards[e.shard].unset(uid, e)
 	for i, other := range r.parked {
 		if other == uid {
 			r.parked = append(r.parked[:i:i], r.parked[i+1:]...)
@@ -119,29 +120,16 @@ func (r *Record) drop(uid types.UID) {
 func (r *Record) Remove(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.entries[uid] != nil {
-		r.drop(uid)
-		r.note()
-	}
-}
-
-// Park keeps a document that this process does nothing about any more. It gives way when there is no room
-// for another.
-func (r *Record) Park(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, other := range r.parked {
-		if other == uid {
-			return
+	for _, key := range r.keysOf(uid) {
+		if e := r.entries[key]; e != nil && !e.unread {
+			r.drop(key)
+			r.note()
 		}
 	}
-	if r.entries[uid] != nil {
-		r.parked = append(r.parked, uid)
-	}
 }
 
-// Settle takes a document off and returns once the API server has acknowledged that. It costs nothing
-// when there is none.
+// Settle takes all documents of a claim off, understood or not, and returns once the API server has acknowledged that. It
+// costs nothing when there is none.
 func (r *Record) Settle(ctx context.Context, uid types.UID) error {
 	if err := r.AwaitBegun(ctx); err != nil {
 		return err
@@ -165,8 +153,12 @@ func (r *Record) Settle(ctx context.Context, uid types.UID) error {
 func (r *Record) leave(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(uid)
-	_, there := r.shardOf(uid)
+	there := false
+	for _, key := range r.keysOf(uid) {
+		r.drop(key)
+		_, stays := r.shardOf(key)
+		there = there || stays
+	}
 	for _, s := range r.shards {
 		there = there || s.unsure
 	}

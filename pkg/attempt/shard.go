@@ -27,6 +27,8 @@ type shard struct {
 	bytes int
 	// have is the object as the server last answered, nil while none is known to exist.
 	have *corev1.ConfigMap
+	// unread counts the entries that nobody here understands: which parts they need is not known then.
+	unread int
 	// dirty are the keys that may differ between want and have.
 	dirty map[string]bool
 	// unsure: the last write had no certain answer, so that have may be wrong.
@@ -84,18 +86,24 @@ func (s *shard) growth(uid types.UID, d Document) int {
 	return n
 }
 
-func (s *shard) set(uid types.UID, d Document) {
-	s.put(string(uid), encode(d))
-	for name, text := range d.Parts {
+func (s *shard) set(key types.UID, e *entry) {
+	s.put(string(key), e.value)
+	if e.unread {
+		s.unread++
+	}
+	for name, text := range e.Parts {
 		if s.uses[name]++; s.uses[name] == 1 {
 			s.put(partPrefix+name, text)
 		}
 	}
 }
 
-func (s *shard) unset(uid types.UID, d Document) {
-	s.cut(string(uid))
-	for name := range d.Parts {
+func (s *shard) unset(key types.UID, e *entry) {
+	s.cut(string(key))
+	if e.unread {
+		s.unread--
+	}
+	for name := range e.Parts {
 		if s.uses[name]--; s.uses[name] == 0 {
 			delete(s.uses, name)
 			s.cut(partPrefix + name)
@@ -130,7 +138,7 @@ func (s *shard) take() map[string]*string {
 		switch {
 		case wanted && (!had || have != want):
 			changes[key] = &want
-		case !wanted && had:
+		case !wanted && had && (s.unread == 0 || !strings.HasPrefix(key, partPrefix)):
 			changes[key] = nil
 		}
 	}

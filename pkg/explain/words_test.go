@@ -53,7 +53,7 @@ func samples() []any {
 		provision.ReadAttributes{Name: "gold"}, provision.ReadNamespace{Name: "ns"}, provision.Create{Attempt: attempt}, provision.Resume{Attempt: attempt},
 		provision.Save{Attempt: attempt}, provision.Reject{Err: errSample}, provision.Reject{Err: errSample, Silent: true},
 		provision.Reject{Err: errSample, Waiting: true}, provision.Reschedule{Err: errSample},
-		provision.AskRoom{}, provision.BecomeOwner{Node: "n1"}, provision.Discard{Attempt: attempt},
+		provision.AskRoom{}, provision.BecomeOwner{Node: "n1"}, provision.Discard{Attempt: attempt}, provision.FinishUndo{Attempt: attempt},
 		provision.StandBack{Why: "the node has no room", Err: errSample}, provision.StandBack{Why: "the node has no room", Err: errSample, Tell: true},
 		provision.Protect{}, provision.Unprotect{}, provision.WaitDetached{Node: "n1"}, provision.Confirm{},
 		provision.Delete{Handle: "vol-1"}, provision.Delete{Handle: "vol-1", MayLackSecret: true}, provision.Release{},

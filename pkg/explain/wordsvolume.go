@@ -29,6 +29,9 @@ func claimRows() []row {
 		about(func(s provision.Discard) Words {
 			return does("Removes volume %s, which was made here while the claim went to another node.", attemptName(s.Attempt))
 		}),
+		about(func(s provision.FinishUndo) Words {
+			return does("Asks the driver again to remove volume %s, which was not as asked for: it has not said yet whether it has.", attemptName(s.Attempt))
+		}),
 		about(func(s provision.AlreadyProvisioned) Words {
 			if s.Volume == nil {
 				return does("The volume is made and its PersistentVolume is written: Kubernetes binds the claim.")

@@ -63,6 +63,8 @@ type Attempt struct {
 	Prior *Attempt
 	// Made is the driver's volume, once it has answered.
 	Made *csi.Volume
+	// Undoing is set while the removal of a wrong volume has no certain outcome.
+	Undoing *Undoing
 }
 
 // Name is the name of the volume, for the driver and for Kubernetes.
@@ -125,6 +127,13 @@ func (a *Attempt) after(prior *Attempt) *Attempt {
 		next.Prior = p
 	}
 	return &next
+}
+
+// Beside is the attempt with an older one for the same claim, which is repeated once nobody waits any more.
+func (a *Attempt) Beside(older *Attempt) *Attempt {
+	parked := *older
+	parked.Parked = true
+	return a.after(&parked)
 }
 
 // isSameCall tells whether the driver cannot tell the calls of two attempts apart.

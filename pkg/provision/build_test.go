@@ -130,6 +130,8 @@ func show(step any) string {
 		detail = s.Attempt.Name()
 	case Save:
 		detail = s.Attempt.Name()
+	case FinishUndo:
+		detail = s.Attempt.Name()
 	case Reject:
 		detail = s.Err.Error()
 		if s.Silent {

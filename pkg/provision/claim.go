@@ -65,6 +65,8 @@ func NextClaimStep(in ClaimInput) ClaimStep {
 	switch {
 	case in.Attempt == nil:
 		return nextRequest(in)
+	case in.Attempt.Undoing != nil:
+		return nextUndo(in)
 	case in.Attempt.Parked && in.Attempt.Made == nil && skip(in) == "":
 		return besideParked(in)
 	default:

@@ -3,6 +3,7 @@
 package provision
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -134,6 +135,12 @@ func TestAttemptsGoOn(t *testing.T) {
 	attempt := created(t, plain())
 	with := func(a *Attempt) func(*ClaimInput) { return func(in *ClaimInput) { in.Attempt = a } }
 	open, made := attempt.asOpen(), attempt.asMade(&csi.Volume{VolumeId: "h"})
+	undoing := func(more func(*Attempt)) *Attempt {
+		next := *Undo{Attempt: open, Handle: "h", Err: errors.New("small")}.Begun().Attempt
+		more(&next)
+		return &next
+	}
+	parked, later := func(a *Attempt) { a.Parked = true }, func(a *Attempt) { a.NotBefore = now.Add(time.Second) }
 	runClaims(t, []claimRow{
 		{"T11 the claim is gone", edits{with(open), func(in *ClaimInput) { in.Claim, in.Class = nil, nil }}, "Resume: pvc-" + uid},
 		{"T11 the claim is terminating", edits{with(open), func(in *ClaimInput) { in.Claim.DeletionTimestamp = gone }}, "Resume: pvc-" + uid},
@@ -145,6 +152,11 @@ func TestAttemptsGoOn(t *testing.T) {
 		{"T57 the volume is not written yet", edits{with(made)}, "Save: pvc-" + uid},
 		{"the write had succeeded", edits{with(made), volumeNamed("pvc-"+uid, uid)}, "AlreadyProvisioned"},
 		{"a namesake is not it", edits{with(made), volumeNamed("pvc-"+uid, "other")}, "Save: pvc-" + uid},
+		{"T53 a removal goes on", edits{with(undoing(func(*Attempt) {}))}, "FinishUndo: pvc-" + uid},
+		{"T53 before anything is asked for anew on another node", edits{with(undoing(parked)), node("n2")}, "FinishUndo: pvc-" + uid},
+		{"T53 also when the claim is gone", edits{with(undoing(func(*Attempt) {})), func(in *ClaimInput) { in.Claim, in.Class = nil, nil }}, "FinishUndo: pvc-" + uid},
+		{"T53 and also when the claim has a volume", edits{with(undoing(func(*Attempt) {})), volumeNamed("pvc-"+uid, uid)}, "FinishUndo: pvc-" + uid},
+		{"T53 when it is due", edits{with(undoing(later))}, "Wait: 1s"},
 		{"a refusal does not matter", edits{with(open), func(in *ClaimInput) {
 			in.Refusal = &Refusal{Until: now.Add(time.Minute), Class: "sc-uid", Claim: in.Claim}
 		}}, "Resume: pvc-" + uid},

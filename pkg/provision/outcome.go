@@ -23,14 +23,6 @@ type Outcome interface{ isOutcome() }
 type (
 	// Provisioned: the volume is right; its PersistentVolume is to be written.
 	Provisioned struct{ Attempt *Attempt }
-	// Undo: the volume is there and wrong. It is removed, unless a PersistentVolume holds its handle.
-	Undo struct {
-		Attempt *Attempt
-		Handle  string
-		Err     error
-		// orphaned begins the sentence that is added when the removal fails.
-		orphaned string
-	}
 	// KeepTrying: the outcome is open, and the attempt stays as it is. After is zero for the usual
 	// growing delay. Tell: there is no claim, and it is to be told once that the volume may have been made.
 	KeepTrying struct {
@@ -60,7 +52,6 @@ type (
 )
 
 func (Provisioned) isOutcome() {}
-func (Undo) isOutcome()        {}
 func (KeepTrying) isOutcome()  {}
 func (GoWithout) isOutcome()   {}
 func (LetGo) isOutcome()       {}
@@ -185,9 +176,4 @@ func Strayed(attempt *Attempt) Undo {
 		Attempt: open, Handle: attempt.Made.GetVolumeId(), orphaned: "Cleanup",
 		Err: fmt.Errorf("volume %s was made on node %q while the claim went to another node", attempt.Name(), attempt.Node),
 	}
-}
-
-// Orphaned is the error when the wrong volume could not be removed either.
-func (u Undo) Orphaned(err error) error {
-	return fmt.Errorf("%w. %s of volume %s failed, volume is orphaned: %w", u.Err, u.orphaned, u.Attempt.Name(), err)
 }

@@ -18,7 +18,7 @@
 //	  │       source not read yet / not protected yet ───────────────────────► ReadSource / ProtectSource
 //	  ▼
 //	Create ──► AfterCreate ──► Provisioned ──► BuildVolume, written ─────────► done
-//	  ▲            │  │ │ └──► Undo: wrong volume, removed ───┐
+//	  ▲            │  │ │ └──► Undo: wrong volume, removed ───┐     (FinishUndo until that is certain)
 //	  │            │  │ └────► TryLater, Infeasible ──────────┤ attempt forgotten, built anew
 //	  │            │  └──────► Reschedule: node given back ───┘
 //	  │            └─────────► KeepTrying: outcome open, attempt kept

@@ -41,6 +41,7 @@ type recorded struct {
 	Away     string                   `json:"away,omitempty"`
 	Short    string                   `json:"short,omitempty"`
 	Parked   bool                     `json:"parked,omitempty"`
+	Undoing  *Undoing                 `json:"undoing,omitempty"`
 	Prior    *recorded                `json:"prior,omitempty"`
 }
 
@@ -80,7 +81,7 @@ func recordOf(a *Attempt, parts map[string]string) (*recorded, error) {
 	}
 	r := &recorded{
 		Ref: a.Ref, Request: compact.Bytes(), Places: places, Secret: a.Secret, Volume: a.Volume, Node: a.Node, Topology: a.Topology,
-		InTree: a.InTree, Source: a.Source, Away: a.Away, Short: a.Short, Parked: a.Parked,
+		InTree: a.InTree, Source: a.Source, Away: a.Away, Short: a.Short, Parked: a.Parked, Undoing: a.Undoing,
 	}
 	if a.Prior != nil {
 		r.Prior, err = recordOf(a.Prior, parts)
@@ -116,7 +117,7 @@ func (r *recorded) attempt(parts map[string]string, migration Translator, depth 
 	request.Secrets = nil
 	a := &Attempt{
 		Ref: r.Ref, Request: request, Secret: r.Secret, Volume: r.Volume, Node: r.Node, Topology: r.Topology, InTree: r.InTree,
-		Source: r.Source, Away: r.Away, Short: r.Short, Open: true, Parked: r.Parked,
+		Source: r.Source, Away: r.Away, Short: r.Short, Open: true, Parked: r.Parked, Undoing: r.Undoing,
 	}
 	if a.InTree {
 		a.Migration = migration
@@ -145,6 +146,8 @@ func checkRecorded(a *Attempt) error {
 		return errors.New("it has no PersistentVolume of that name")
 	case a.Volume.Spec.ClaimRef == nil || a.Volume.Spec.ClaimRef.UID != a.Ref.UID:
 		return errors.New("its PersistentVolume is for another claim")
+	case a.Undoing != nil && a.Undoing.Handle == "":
+		return errors.New("it does not say which volume is being removed")
 	case a.InTree && a.Migration == nil:
 		return errors.New("nothing is known of the plugin that its volume was of")
 	}

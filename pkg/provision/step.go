@@ -55,6 +55,8 @@ type (
 	}
 	// Discard: the driver has made a volume that another node was chosen for meanwhile; it is removed.
 	Discard struct{ Attempt *Attempt }
+	// FinishUndo: the removal of a wrong volume was asked for and has no certain outcome; it is asked for again.
+	FinishUndo struct{ Attempt *Attempt }
 	// Reject: nothing was asked of the driver, for a reason that is told, and tried again later. A silent
 	// one is told in the log only. One that waits for something that is on its way is no failure. After is
 	// zero for the usual growing delay.
@@ -87,6 +89,7 @@ func (AskRoom) isClaimStep()            {}
 func (BecomeOwner) isClaimStep()        {}
 func (StandBack) isClaimStep()          {}
 func (Discard) isClaimStep()            {}
+func (FinishUndo) isClaimStep()         {}
 func (Reject) isClaimStep()             {}
 func (Reschedule) isClaimStep()         {}
 

@@ -254,6 +254,10 @@ func TestWhatPermitsACallIsAskedAgainAfterAWait(t *testing.T) {
 		if err := create(ctx, d, "b"); err != nil || asked != 1 || calls != 2 {
 			t.Errorf("what did not wait is not asked for: %v, asked %d times, %d calls", err, asked, calls)
 		}
+		glance := throttle.WithGlance(t.Context(), func(context.Context) error { asked++; return changed })
+		if err := create(glance, d, "b"); err != changed || asked != 2 || calls != 2 {
+			t.Errorf("what costs nothing is asked for always: %v, asked %d times, %d calls", err, asked, calls)
+		}
 	})
 }
 

@@ -91,10 +91,21 @@ func flowOf(ctx context.Context) string {
 
 type recheckKey struct{}
 
+// question is asked when a call has waited for its turn for so long.
+type question struct {
+	after time.Duration
+	ask   func(context.Context) error
+}
+
 // WithRecheck gives the call under a context a question that is asked when it had to wait for its turn: whether
 // what permitted it still holds. An error is the end of the call, which is not made.
 func WithRecheck(ctx context.Context, ask func(context.Context) error) context.Context {
-	return context.WithValue(ctx, recheckKey{}, ask)
+	return context.WithValue(ctx, recheckKey{}, question{fresh, ask})
+}
+
+// WithGlance is WithRecheck for a question that costs nothing, and is asked whenever the turn has come.
+func WithGlance(ctx context.Context, ask func(context.Context) error) context.Context {
+	return context.WithValue(ctx, recheckKey{}, question{0, ask})
 }
 
 // fresh is how long what was read before a call counts as read right before it.
@@ -102,11 +113,11 @@ const fresh = time.Second
 
 // recheck asks again what was found out before a long wait.
 func recheck(ctx context.Context, c *call) error {
-	ask, ok := ctx.Value(recheckKey{}).(func(context.Context) error)
-	if !ok || c.began.Sub(c.since) < fresh {
+	q, ok := ctx.Value(recheckKey{}).(question)
+	if !ok || c.began.Sub(c.since) < q.after {
 		return nil
 	}
-	return ask(ctx)
+	return q.ask(ctx)
 }
 
 // pass makes a call when its turn has come. The name is that of the object, empty for a call that only reads.

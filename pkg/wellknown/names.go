@@ -70,14 +70,24 @@ const BinderLease = "snapshot-controller-leader"
 // SnapshotterLease is the lease of the driver half of the snapshotter.
 func SnapshotterLease(driver string) string { return "external-snapshotter-leader-" + driver }
 
-var notInLeaseName = regexp.MustCompile("[^a-zA-Z0-9-]")
+var (
+	notInLeaseName = regexp.MustCompile("[^a-zA-Z0-9-]")
+	objectName     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+)
 
-// AttemptsName is what the names of the objects begin with that hold the record of open attempts: of the
-// work under a lease, on one node or, when that is empty, for the whole cluster. Object names are in lower
-// case, and a long node name is cut to leave room for the number behind.
-func AttemptsName(lease, node string) string {
+// AttemptsName is what the names of the objects begin with that hold the record of open attempts: of a driver,
+// on one node or, when that is empty, for the whole cluster. It is the driver's own name and not that of its
+// lease, which is the same for drivers that differ in a dot: the one would repeat the other's requests. A name
+// that no object can have is told from those alike by a hash, and a long one is cut to leave room for the number
+// behind.
+func AttemptsName(driver, node string) string {
 	const longest = 240
-	name := strings.ToLower(strings.Trim(lease, "-")) + "-attempts"
+	name := driver
+	if !objectName.MatchString(driver) {
+		sum := sha256.Sum256([]byte(driver))
+		name = fmt.Sprintf("%s-%x", strings.ToLower(strings.Trim(SanitizeLease(driver), "-")), sum[:4])
+	}
+	name += "-attempts"
 	if node == "" {
 		return name
 	}

@@ -127,7 +127,7 @@ func TestSecretsNeverShow(t *testing.T) {
 	records, err := w.kube.CoreV1().ConfigMaps(stage.Namespace).List(w.ctx, metav1.ListOptions{})
 	w.mustNot(err)
 	written["the record of open attempts"] = text(records)
-	for where, sign := range map[string]string{"the log": "/csi.v1.Controller/CreateVolume", "the metrics": "csi_sidecar_operations_seconds", "readiness": "ok: driver", "the record of open attempts": w.ns + "-csi-example-attempts-0"} {
+	for where, sign := range map[string]string{"the log": "/csi.v1.Controller/CreateVolume", "the metrics": "csi_sidecar_operations_seconds", "readiness": "ok: driver", "the record of open attempts": w.driver + "-attempts-0"} {
 		if !strings.Contains(written[where], sign) {
 			t.Errorf("there is no %q in %s, so that nothing was looked at", sign, where)
 		}

@@ -17,7 +17,7 @@ import (
 
 // recorded is what the first object of the record holds besides its epoch.
 func (w *world) recorded() (map[string]string, error) {
-	object, err := w.kube.CoreV1().ConfigMaps(stage.Namespace).Get(w.ctx, w.ns+"-csi-example-attempts-0", metav1.GetOptions{})
+	object, err := w.kube.CoreV1().ConfigMaps(stage.Namespace).Get(w.ctx, w.driver+"-attempts-0", metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func TestTwoWithoutElection(t *testing.T) {
 	second, err := w.cast.StartSidecar(stage.Provisioner)
 	w.mustNot(err)
 	w.await("the second has the record", func() (bool, string) {
-		object, err := w.kube.CoreV1().ConfigMaps(stage.Namespace).Get(w.ctx, w.ns+"-csi-example-attempts-0", metav1.GetOptions{})
+		object, err := w.kube.CoreV1().ConfigMaps(stage.Namespace).Get(w.ctx, w.driver+"-attempts-0", metav1.GetOptions{})
 		if err != nil {
 			return unreadable(err)
 		}

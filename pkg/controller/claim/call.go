@@ -4,6 +4,7 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/throttle"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -44,6 +46,9 @@ func (c *Controller) lackSecret(ctx context.Context, in provision.ClaimInput, at
 	}
 	outcome := provision.AfterNoSecret(provision.Answer{Attempt: attempt, Now: c.Clock.Now(), Err: cause, Claim: in.Claim})
 	if without, ok := outcome.(provision.GoWithout); ok {
+		if without.Attempt.Undoing != nil {
+			return c.undo(ctx, settlement{claim: in.Claim, class: in.Class, attempt: without.Attempt}, without.Attempt.Resumed())
+		}
 		return c.send(ctx, in, without.Attempt, nil)
 	}
 	return c.settle(ctx, settlement{claim: in.Claim, class: in.Class, attempt: attempt}, outcome)
@@ -51,13 +56,24 @@ func (c *Controller) lackSecret(ctx context.Context, in provision.ClaimInput, at
 
 // send makes the call, and sees to what follows.
 func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt, secrets map[string]string) (reconcile.Result, error) {
+	if !c.memory.beginWriting(attempt.Ref.UID) {
+		return reconcile.Result{After: soon}, nil // a PersistentVolume of the claim is at its end this very moment
+	}
 	// Written first: what is remembered and not on record could be called for by another way to here.
-	if err := c.write(ctx, attempt); err != nil {
+	err := c.write(ctx, attempt)
+	started := c.Clock.Now()
+	if err == nil {
+		c.memory.keep(attempt, started)
+	}
+	c.memory.endWriting(attempt.Ref.UID)
+	if err != nil {
 		return c.unwritten(ctx, in.Claim, err)
 	}
-	started := c.Clock.Now()
-	c.memory.keep(attempt, started)
-	volume, err := c.createVolume(marked(ctx, attempt), in.Claim, attempt.WithSecrets(secrets))
+	volume, err := c.createVolume(c.whileWanted(marked(ctx, attempt), attempt), in.Claim, attempt.WithSecrets(secrets))
+	if errors.Is(err, errUnwanted) {
+		c.leave(attempt, attempt.Prior)
+		return reconcile.Result{After: soon}, nil
+	}
 	if err != nil && c.Failed != nil {
 		c.Failed(attempt.Volume.Spec.StorageClassName, attempt.Node)
 	}
@@ -108,6 +124,23 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 		// Done before the call, which it is about.
 	}
 	return reconcile.Result{}, fmt.Errorf("outcome %T has no effect here", outcome)
+}
+
+// errUnwanted is no failure: nobody waits for the volume any more, and it was never asked for.
+var errUnwanted = errors.New("the claim is gone, and nothing was asked for yet")
+
+// whileWanted looks at the claim once more when the turn of a first call has come: what would be made for a claim
+// that went meanwhile is only to be removed again. The cache is enough, since it is no harm to be late.
+func (c *Controller) whileWanted(ctx context.Context, attempt *provision.Attempt) context.Context {
+	if attempt.Open {
+		return ctx // only the call can tell what became of the one before it
+	}
+	return throttle.WithGlance(ctx, func(context.Context) error {
+		if provision.IsAbandoned(c.lookup(keyOfRef(attempt.Ref))) {
+			return errUnwanted
+		}
+		return nil
+	})
 }
 
 // leave ends an attempt, and goes back to the one before it that is still open, if there is one.

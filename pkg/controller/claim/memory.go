@@ -22,6 +22,10 @@ type memory struct {
 	refusals map[types.UID]*provision.Refusal
 	// races are for claims that no node is selected for, in a process that serves one node.
 	races map[types.UID]race
+	// writing are the claims whose request is being recorded, and settling those whose record is being cleared. Neither
+	// begins while the other is at it: the one would take the other's entry off between its write and its call.
+	writing  map[types.UID]bool
+	settling map[types.UID]int
 	// warned are the warnings that were told.
 	warned map[warned]bool
 }
@@ -30,6 +34,7 @@ func newMemory() *memory {
 	return &memory{
 		attempts: map[types.UID]*provision.Attempt{}, began: map[types.UID]time.Time{},
 		refusals: map[types.UID]*provision.Refusal{}, races: map[types.UID]race{}, warned: map[warned]bool{},
+		writing: map[types.UID]bool{}, settling: map[types.UID]int{},
 	}
 }
 
@@ -49,6 +54,43 @@ func (m *memory) keep(attempt *provision.Attempt, now time.Time) {
 	}
 	m.attempts[uid] = attempt
 	delete(m.refusals, uid)
+}
+
+// beginWriting is asked before a request is recorded. False means not now.
+func (m *memory) beginWriting(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.settling[uid] > 0 {
+		return false
+	}
+	m.writing[uid] = true
+	return true
+}
+
+// endWriting comes after the attempt is kept, or was given up.
+func (m *memory) endWriting(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.writing, uid)
+}
+
+// beginSettling is asked before a record is cleared. False means that something is begun.
+func (m *memory) beginSettling(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.attempts[uid] != nil || m.writing[uid] {
+		return false
+	}
+	m.settling[uid]++
+	return true
+}
+
+func (m *memory) endSettling(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.settling[uid]--; m.settling[uid] == 0 {
+		delete(m.settling, uid)
+	}
 }
 
 // since is how long the work on a claim has taken so far.

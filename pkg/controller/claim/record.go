@@ -32,9 +32,8 @@ type Recording struct {
 // RecordLinger is how long entries are gathered while others are being written.
 const RecordLinger = attempt.Linger
 
-// RecordName is the name of the record of the work under a lease, on one node or, when that is empty, for
-// the whole cluster.
-func RecordName(lease, node string) string { return wellknown.AttemptsName(lease, node) }
+// RecordName is the name of the record of a driver, on one node or, when that is empty, for the whole cluster.
+func RecordName(driver, node string) string { return wellknown.AttemptsName(driver, node) }
 
 func newRecord(c *Controller) *attempt.Record {
 	if c.Record == nil {
@@ -78,7 +77,8 @@ func (c *Controller) Sweep(ctx context.Context) error {
 // Settle sees to it that no later process looks for the volume of a claim any more. A PersistentVolume has
 // to wait for that before its volume is deleted or our finalizer goes: an attempt that is resumed after
 // that would make the volume anew, or delete one that somebody has kept. False means that the attempt is
-// not over yet.
+// not over yet. It goes by the claim, whatever the PersistentVolume is called and whatever it has: who finds the
+// volume of an attempt that hangs may have written a PersistentVolume for it by hand.
 func (c *Controller) Settle(ctx context.Context, claim *corev1.ObjectReference) (bool, error) {
 	if c.record == nil || claim == nil || claim.UID == "" {
 		return true, nil
@@ -86,11 +86,12 @@ func (c *Controller) Settle(ctx context.Context, claim *corev1.ObjectReference) 
 	if err := c.record.AwaitBegun(ctx); err != nil {
 		return false, err
 	}
-	if open, _ := c.memory.of(claim.UID); open != nil {
+	if !c.memory.beginSettling(claim.UID) {
 		// A call may be under way this very moment; the look at the claim finds the PersistentVolume.
-		c.queue.Add(keyOfRef(open.Ref))
+		c.queue.Add(keyOfRef(claim))
 		return false, nil
 	}
+	defer c.memory.endSettling(claim.UID)
 	if err := c.record.Settle(ctx, claim.UID); err != nil {
 		return false, fmt.Errorf("settling the attempt for claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
@@ -122,10 +123,13 @@ func (c *Controller) adopt(ctx context.Context, found []attempt.Entry) {
 			err = fmt.Errorf("it is recorded for claim %s and speaks of claim %s", entry.UID, open.Ref.UID)
 		}
 		if err != nil {
-			c.park(ctx, entry.UID, err)
+			c.park(ctx, entry, err)
 			continue
 		}
 		open = open.AsResumed(c.lookup(keyOfRef(open.Ref)))
+		if newer, _ := c.memory.of(open.Ref.UID); newer != nil {
+			open = newer.Beside(open)
+		}
 		klog.FromContext(ctx).Info("Going on with a volume that an earlier process has begun", "volume", open.Name(), "claim", open.Ref.Namespace+"/"+open.Ref.Name)
 		c.memory.keep(open, c.Clock.Now())
 		c.queue.Add(keyOfRef(open.Ref))
@@ -133,11 +137,11 @@ func (c *Controller) adopt(ctx context.Context, found []attempt.Entry) {
 }
 
 // park keeps on record what cannot be repeated by this process: a newer one, or a person, may understand it.
-func (c *Controller) park(ctx context.Context, uid types.UID, cause error) {
-	err := fmt.Errorf("the entry of claim %s is not understood, so that a volume may be left at the driver: %w; remove the entry when that is cleared up", uid, cause)
+func (c *Controller) park(ctx context.Context, entry attempt.Entry, cause error) {
+	err := fmt.Errorf("the entry of claim %s is not understood, so that a volume may be left at the driver: %w; remove the entry when that is cleared up", entry.Key, cause)
 	klog.FromContext(ctx).Error(err, "An open attempt stays on record")
-	c.Recorder.Warning(c.record.Object(uid), wellknown.ReasonProvisioningFailed, err.Error())
-	c.record.Park(uid)
+	c.Recorder.Warning(c.record.Object(entry.Key), wellknown.ReasonProvisioningFailed, err.Error())
+	c.record.ParkUnread(entry.Key)
 }
 
 // write records an attempt before its call. Without the acknowledgement there is no call.

@@ -7,13 +7,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
@@ -114,95 +111,4 @@ func isStray(err error) bool {
 
 func (t *taken) Error() string {
 	return fmt.Sprintf("it exists already and is not for this claim or not volume %q; nothing is deleted", t.handle)
-}
-
-// undoTries is how often a wrong volume is deleted before it counts as orphaned.
-const undoTries = 5
-
-// undo removes a volume that came back wrong. The driver may have answered about a volume that is in use
-// already, and only badly: what any PersistentVolume holds is never deleted.
-func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (reconcile.Result, error) {
-	var other *shared
-	if err := c.take(ctx, s.attempt, u.Handle); errors.As(err, &other) {
-		c.settled(c.drop(s.attempt.Ref.UID))
-		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, other.volume)})
-	}
-	holder, err := c.fetchHolder(ctx, u.Handle, s.attempt)
-	switch {
-	case err != nil:
-		c.memory.keep(u.Attempt, c.Clock.Now())
-		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; looking for its PersistentVolume: %w", u.Err, err)})
-	case holder != nil:
-		c.settled(c.drop(s.attempt.Ref.UID))
-		if holder.Spec.ClaimRef != nil && holder.Spec.ClaimRef.UID == s.attempt.Ref.UID {
-			// The claim has its volume; only the answer about it was wrong.
-			c.tell(ctx, s.claim, u.Err, fmt.Sprintf("%v; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name))
-			return reconcile.Result{}, nil
-		}
-		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name)})
-	}
-	if err := c.deleteVolume(marked(ctx, s.attempt), &csi.DeleteVolumeRequest{VolumeId: u.Handle, Secrets: s.secrets}); err != nil {
-		c.memory.keep(u.Attempt, c.Clock.Now())
-		return c.reject(ctx, s.claim, provision.Reject{Err: u.Orphaned(err)})
-	}
-	c.settled(c.drop(s.attempt.Ref.UID))
-	return c.reject(ctx, s.claim, provision.Reject{Err: u.Err})
-}
-
-// deleteVolume tries a few times at once: nobody would come back for the volume later.
-func (c *Controller) deleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest) error {
-	var err error
-	for range undoTries {
-		if err = c.Driver.DeleteVolume(ctx, request); err == nil || fault.IsNotFound(err) {
-			return nil
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return err
-}
-
-// page bounds one answer of the search for a holder.
-const page = 500
-
-// fetchHolder finds the PersistentVolume that holds a handle, or nil. The cache answers most cases; that
-// it has none proves nothing, so all are read live, in pages, with the likeliest name first.
-func (c *Controller) fetchHolder(ctx context.Context, handle string, attempt *provision.Attempt) (*corev1.PersistentVolume, error) {
-	if cached := c.Volumes.ByIndex(kube.ByHandle, kube.HandleKey(c.DriverName, handle)); len(cached) > 0 {
-		return cached[0], nil
-	}
-	likely, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.Key{Name: attempt.Name()})
-	switch {
-	case apierrors.IsNotFound(err):
-		return c.searchHolder(ctx, handle, attempt)
-	case err != nil:
-		return nil, err
-	}
-	if holds, err := c.config.Holds(likely, attempt, handle); err != nil || holds {
-		return likely, err
-	}
-	return c.searchHolder(ctx, handle, attempt)
-}
-
-func (c *Controller) searchHolder(ctx context.Context, handle string, attempt *provision.Attempt) (*corev1.PersistentVolume, error) {
-	options := metav1.ListOptions{Limit: page}
-	for {
-		answer, err := c.Client.List(ctx, kube.ResourceOf[*corev1.PersistentVolume](), "", options)
-		if err != nil {
-			return nil, err
-		}
-		list, ok := answer.(*corev1.PersistentVolumeList)
-		if !ok {
-			return nil, fmt.Errorf("listing PersistentVolumes: got %T", answer)
-		}
-		for i := range list.Items {
-			if holds, err := c.config.Holds(&list.Items[i], attempt, handle); err != nil || holds {
-				return &list.Items[i], err
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return nil, nil
-		}
-	}
 }

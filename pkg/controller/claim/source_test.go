@@ -102,7 +102,7 @@ func TestWrongVolumes(t *testing.T) {
 		want(t, h, append([]string{"driver CreateVolume " + name + created, "driver DeleteVolume " + kit.VolumeHandle(name) + created,
 			failed + "created volume capacity 5 less than requested capacity 1073741824"}, made...)...)
 	})
-	t.Run("T54 five tries, then orphaned, then found again by its name", func(t *testing.T) {
+	t.Run("T54 five tries, then orphaned, then removed, then asked for anew", func(t *testing.T) {
 		h := restoring(t)
 		h.Driver.Next("CreateVolume", bare)
 		h.Driver.Next("DeleteVolume", kit.Reply{Code: codes.Internal, Text: "no", Times: 5})
@@ -110,7 +110,8 @@ func TestWrongVolumes(t *testing.T) {
 		h.Settle()
 		try := "driver DeleteVolume " + kit.VolumeHandle(name) + " → Internal"
 		want(t, h, append([]string{protect, "driver CreateVolume " + name + created, try, try, try, try, try,
-			failed + "volume content source missing. cleanup of volume " + name + " failed, volume is orphaned: rpc error: code = Internal desc = no"}, made...)...)
+			failed + "volume content source missing. cleanup of volume " + name + " failed, volume is orphaned: rpc error: code = Internal desc = no",
+			"driver DeleteVolume " + kit.VolumeHandle(name) + created, failed + "volume content source missing"}, made...)...)
 	})
 	t.Run("B001 a volume that a PersistentVolume holds is never removed", func(t *testing.T) {
 		h := restoring(t)

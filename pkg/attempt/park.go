@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attempt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Park keeps a document that this process does nothing about any more. It gives way when there is no room
+// for another.
+func (r *Record) Park(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, other := range r.parked {
+		if other == uid {
+			return
+		}
+	}
+	if r.entries[uid] != nil {
+		r.parked = append(r.parked, uid)
+	}
+}
+
+// ParkUnread keeps an entry of which this process understands nothing: a newer one may, after an update that was taken
+// back. Should the claim begin anew meanwhile, its new document stands beside it.
+func (r *Record) ParkUnread(key types.UID) {
+	r.Park(key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.entries[key]; e != nil && !e.unread {
+		e.unread = true
+		r.shards[e.shard].unread++
+	}
+}
+
+// asideMark is between a UID, which has no dots, and a number in the keys of entries beside others.
+const asideMark = ".unread-"
+
+// claimOf is the claim of what is filed under a key.
+func claimOf(key types.UID) types.UID {
+	uid, _, _ := strings.Cut(string(key), asideMark)
+	return types.UID(uid)
+}
+
+// setAside files an entry that is not understood under another key, in the same object, so that one write does it
+// together with what takes its place.
+func (r *Record) setAside(uid types.UID) {
+	e := r.entries[uid]
+	if e == nil || !e.unread {
+		return
+	}
+	key := uid
+	for n := 1; r.entries[key] != nil; n++ {
+		key = types.UID(fmt.Sprintf("%s%s%d", uid, asideMark, n))
+	}
+	r.drop(uid)
+	r.put(key, e)
+	r.parked = append(r.parked, key)
+}
+
+// keysOf lists what is filed of a claim, and what the server may have of it still.
+func (r *Record) keysOf(uid types.UID) []types.UID {
+	keys := []types.UID{uid}
+	add := func(key types.UID) {
+		if strings.Contains(string(key), asideMark) && claimOf(key) == uid && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for key := range r.entries {
+		add(key)
+	}
+	for _, s := range r.shards {
+		if s.have == nil {
+			continue
+		}
+		for key := range s.have.Data {
+			add(types.UID(key))
+		}
+	}
+	return keys
+}
