@@ -125,6 +125,9 @@ func (r *recorded) attempt(parts map[string]string, migration Translator, depth 
 	if err := checkRecorded(a); err != nil {
 		return nil, err
 	}
+	if a.Undoing != nil && a.Undoing.Handle == "" {
+		return nil, errors.New("it does not say which volume is being removed")
+	}
 	var err error
 	if request.AccessibilityRequirements, err = r.Places.requirement(parts); err != nil {
 		return nil, fmt.Errorf("its places: %w", err)
@@ -146,8 +149,6 @@ func checkRecorded(a *Attempt) error {
 		return errors.New("it has no PersistentVolume of that name")
 	case a.Volume.Spec.ClaimRef == nil || a.Volume.Spec.ClaimRef.UID != a.Ref.UID:
 		return errors.New("its PersistentVolume is for another claim")
-	case a.Undoing != nil && a.Undoing.Handle == "":
-		return errors.New("it does not say which volume is being removed")
 	case a.InTree && a.Migration == nil:
 		return errors.New("nothing is known of the plugin that its volume was of")
 	}

@@ -41,10 +41,8 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 		return c.reject(ctx, in.Claim, s)
 	case provision.Reschedule:
 		return c.reschedule(ctx, in.Claim, s.Err)
-	case provision.FinishUndo:
-		return c.finishUndo(ctx, in, s.Attempt)
-	case provision.BecomeOwner, provision.StandBack, provision.Discard:
-		return c.actLocal(ctx, in, step)
+	case provision.BecomeOwner, provision.StandBack, provision.Discard, provision.FinishUndo:
+		return c.actRarely(ctx, in, step)
 	case provision.ReadSource, provision.ProtectSource, provision.ReadAttributes, provision.ReadNamespace, provision.AskRoom:
 		// Done by Reconcile, which decides again after them.
 	}

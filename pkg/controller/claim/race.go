@@ -136,8 +136,8 @@ func (c *Controller) taken() int64 {
 	return sum
 }
 
-// actLocal does the steps that only a process for one node comes to.
-func (c *Controller) actLocal(ctx context.Context, in provision.ClaimInput, step provision.ClaimStep) (reconcile.Result, error) {
+// actRarely does the steps that only a process for one node comes to, and those that remove what was made.
+func (c *Controller) actRarely(ctx context.Context, in provision.ClaimInput, step provision.ClaimStep) (reconcile.Result, error) {
 	switch s := step.(type) {
 	case provision.BecomeOwner:
 		return c.own(ctx, in, s)
@@ -145,6 +145,8 @@ func (c *Controller) actLocal(ctx context.Context, in provision.ClaimInput, step
 		return c.standBack(ctx, in, s)
 	case provision.Discard:
 		return c.discard(ctx, s.Attempt)
+	case provision.FinishUndo:
+		return c.finishUndo(ctx, in, s.Attempt)
 	}
 	return reconcile.Result{}, fmt.Errorf("step %T has no effect here", step)
 }
