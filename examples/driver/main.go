@@ -6,7 +6,7 @@
 //
 // It is meant to be read as an example and to be driven by tests, which can
 // script its faults through a control socket. It enforces no quota and has no
-// expansion; block volumes are files, not devices.
+// expansion; block volumes are loop devices where a kubelet is, else files.
 package main
 
 import (

@@ -38,10 +38,11 @@ type process struct {
 	control *control.Client
 }
 
-func launch(t *testing.T, dir string) *process {
+func launch(t *testing.T, dir string, more ...string) *process {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "--state="+filepath.Join(dir, "state"), "--name=driver.example",
-		"--endpoint=unix://"+filepath.Join(dir, "csi"), "--control=unix://"+filepath.Join(dir, "ctl"), "--node-topology=n=zone=a")
+	args := append([]string{"--state=" + filepath.Join(dir, "state"), "--name=driver.example",
+		"--endpoint=unix://" + filepath.Join(dir, "csi"), "--control=unix://" + filepath.Join(dir, "ctl"), "--node-topology=n=zone=a"}, more...)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asDriver+"=1")
 	cmd.Stderr = os.Stderr
 	must(t, cmd.Start())
@@ -145,5 +146,40 @@ func TestEverythingSurvivesAKill(t *testing.T) {
 	must(t, p.cmd.Process.Signal(os.Interrupt))
 	if got := p.exitCode(t); got != 0 {
 		t.Errorf("exit code %d after a signal, want 0", got)
+	}
+}
+
+// Each kubelet has to hear of its own node: with one answer for all, every node would have the first one's zone.
+func TestEachKubeletFindsItsNode(t *testing.T) {
+	dir, err := os.MkdirTemp("", "d")
+	must(t, err)
+	defer os.RemoveAll(dir)
+	first, second := filepath.Join(dir, "k1"), filepath.Join(dir, "k2")
+	flags := []string{"--node-topology=n2=zone=b", "--kubelet=n=" + first, "--kubelet=n2=" + second, "--block=file"}
+	for range 2 { // The second comes after a kill, and finds the sockets of the first.
+		p := launch(t, dir, flags...)
+		for kubelet, zone := range map[string]string{first: "a", second: "b"} {
+			conn, err := grpc.NewClient("unix://"+filepath.Join(kubelet, "plugins", "driver.example", "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			must(t, err)
+			defer conn.Close()
+			info, err := csi.NewNodeClient(conn).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{}, grpc.WaitForReady(true))
+			must(t, err)
+			if got := info.GetAccessibleTopology().GetSegments()["zone"]; got != zone {
+				t.Errorf("the node of %s is in zone %q, want %q", kubelet, got, zone)
+			}
+			// The socket appears just after the other.
+			registry := filepath.Join(kubelet, "plugins_registry", "driver.example-reg.sock")
+			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+				if socket, err := net.Dial("unix", registry); err == nil {
+					_ = socket.Close()
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("nobody listens at %s", registry)
+				}
+			}
+		}
+		must(t, p.cmd.Process.Kill())
+		_ = p.cmd.Wait()
 	}
 }

@@ -32,6 +32,8 @@ type options struct {
 	snapshotReadyAfter       time.Duration
 	copyAcross, sync         bool
 	mount                    string
+	block                    string
+	kubelets                 repeated
 	logCalls                 int
 }
 
@@ -40,8 +42,11 @@ type settings struct {
 	endpoint, control string
 	server            server.Options
 	backend           backend.Options
-	logCalls          int
-	crash             func()
+	// kubelets are the folders of the kubelets to register with, by node.
+	kubelets map[string]string
+	block    string
+	logCalls int
+	crash    func()
 }
 
 func newOptions() *options {
@@ -52,6 +57,7 @@ func newOptions() *options {
 		requireSecretsOn: "CreateVolume,DeleteVolume,CreateSnapshot,DeleteSnapshot,ListSnapshots,GetSnapshot," +
 			"ControllerModifyVolume",
 		mount:    "auto",
+		block:    "auto",
 		sync:     true,
 		logCalls: 10000,
 	}
@@ -78,6 +84,8 @@ func (o *options) AddFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.copyAcross, "copy-across", o.copyAcross, "let volumes be restored and cloned into other segments than that of their source")
 	fs.BoolVar(&o.sync, "sync", o.sync, "force records to the disk, so that they survive a power cut and not only a kill")
 	fs.StringVar(&o.mount, "mount", o.mount, "how volumes are published: bind, link, or auto for bind where it works")
+	fs.StringVar(&o.block, "block", o.block, "what block volumes are published as: device (a loop device), file, or auto for device if there is a --kubelet")
+	fs.Var(&o.kubelets, "kubelet", "folder of a kubelet to register with, such as node1=/var/lib/kubelet; repeatable")
 	fs.IntVar(&o.logCalls, "log-calls", o.logCalls, "how many calls the log keeps")
 }
 
@@ -102,7 +110,10 @@ func (o *options) Settle() (*settings, error) {
 			return nil, fmt.Errorf("--control: %w", err)
 		}
 	}
-	s := &settings{endpoint: endpoint, control: control, logCalls: o.logCalls}
+	s := &settings{endpoint: endpoint, control: control, logCalls: o.logCalls, block: o.block}
+	if s.kubelets, err = readKubelets(o.kubelets); err != nil {
+		return nil, err
+	}
 	if s.server, err = o.serverOptions(); err != nil {
 		return nil, err
 	}
@@ -126,6 +137,15 @@ func (o *options) serverOptions() (server.Options, error) {
 		return s, err
 	}
 	s.SecretMethods = strings.Split(o.requireSecretsOn, ",")
+	switch o.block {
+	case "device", "file":
+		s.Devices = o.block == "device"
+	case "auto":
+		// Others than pods can do with files, and devices are few.
+		s.Devices = len(o.kubelets) > 0
+	default:
+		return s, fmt.Errorf("--block is device, file or auto, not %q", o.block)
+	}
 	switch s.Mount = mount.Mode(o.mount); s.Mount {
 	case mount.Bind, mount.Link:
 	case "auto":

@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -190,4 +191,20 @@ func parseSize(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a size such as 10Gi", text)
 	}
 	return n * factor, nil
+}
+
+// readKubelets reads node=folder pairs.
+func readKubelets(pairs []string) (map[string]string, error) {
+	kubelets := map[string]string{}
+	for _, text := range pairs {
+		node, dir, found := strings.Cut(text, "=")
+		if !found || node == "" || !filepath.IsAbs(dir) {
+			return nil, fmt.Errorf("--kubelet: %q is not of the form node=/absolute/path", text)
+		}
+		if kubelets[node] != "" {
+			return nil, fmt.Errorf("--kubelet: node %q is there twice", node)
+		}
+		kubelets[node] = dir
+	}
+	return kubelets, nil
 }

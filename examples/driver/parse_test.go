@@ -142,3 +142,19 @@ func TestSocketsComeFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestKubelets(t *testing.T) {
+	s, err := settle("--kubelet=a=/var/lib/kubelet", "--kubelet=b=/b")
+	must(t, err)
+	if diff := cmp.Diff(map[string]string{"a": "/var/lib/kubelet", "b": "/b"}, s.kubelets); diff != "" || !s.server.Devices {
+		t.Errorf("devices %t, %s", s.server.Devices, diff)
+	}
+	if s, err = settle(); err != nil || s.server.Devices {
+		t.Errorf("devices without a kubelet: %v", err)
+	}
+	for _, args := range [][]string{{"--kubelet=/var/lib/kubelet"}, {"--kubelet=a=relative"}, {"--kubelet=a=/x", "--kubelet=a=/y"}, {"--block=tape"}} {
+		if _, err := settle(args...); err == nil {
+			t.Errorf("%q was taken", args)
+		}
+	}
+}

@@ -11,13 +11,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/csi-tandem/csi-tandem/examples/driver/backend"
 	"github.com/csi-tandem/csi-tandem/examples/driver/control"
-	"github.com/csi-tandem/csi-tandem/examples/driver/mount"
 	"github.com/csi-tandem/csi-tandem/examples/driver/script"
 	"github.com/csi-tandem/csi-tandem/examples/driver/server"
 )
@@ -43,14 +43,14 @@ func run(ctx context.Context, s *settings) (err error) {
 	o := s.server
 	o.Backend, o.Script = b, script.New(s.backend.Now, s.crash)
 	o.Log = script.NewLog(s.backend.Now, s.logCalls)
-	if o.Mount == "" {
-		o.Mount = mount.Probe(s.backend.Dir)
+	if err := settleNode(s, &o); err != nil {
+		return err
 	}
 	services, err := server.New(o)
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, 2)
+	failed := make(chan error, 2+2*len(s.kubelets))
 	// The control socket comes first, so that whoever sees the CSI socket can
 	// count on it.
 	if s.control != "" {
@@ -66,23 +66,31 @@ func run(ctx context.Context, s *settings) (err error) {
 			}
 		}()
 	}
-	l, err := listen(s.endpoint)
-	if err != nil {
+	if err := serveAt(s.endpoint, services, failed); err != nil {
 		return err
 	}
-	go func() {
-		if err := services.Serve(l); err != nil {
-			failed <- fmt.Errorf("serving %s: %w", s.endpoint, err)
-		}
-	}()
+	others, err := serveKubelets(s.kubelets, o, failed)
+	if err != nil {
+		stopAll(append(others, services))
+		return err
+	}
 	fmt.Fprintf(os.Stderr, "driver: %s on node %s listens on %s, publishing by %s\n", o.Name, o.Node, s.endpoint, o.Mount)
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
 	o.Script.Reset()
-	stop(services)
+	stopAll(append(others, services))
 	return err
+}
+
+// stopAll stops side by side: one grace is for all.
+func stopAll(all []*grpc.Server) {
+	var ends sync.WaitGroup
+	for _, g := range all {
+		ends.Go(func() { stop(g) })
+	}
+	ends.Wait()
 }
 
 func stop(services *grpc.Server) {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/csi-tandem/csi-tandem/examples/driver/backend"
+	"github.com/csi-tandem/csi-tandem/examples/driver/loop"
 	"github.com/csi-tandem/csi-tandem/examples/driver/mount"
 )
 
@@ -44,7 +45,7 @@ func (s *Server) NodeStageVolume(_ context.Context, req *csi.NodeStageVolumeRequ
 	if v.Block || s.options.Mount == mount.Link {
 		return &csi.NodeStageVolumeResponse{}, nil
 	}
-	if err := s.attach(v.ID, path, false); err != nil {
+	if err := s.attach(v, backend.Use{Path: path}); err != nil {
 		return nil, err
 	}
 	return &csi.NodeStageVolumeResponse{}, nil
@@ -62,8 +63,8 @@ func (s *Server) NodeUnstageVolume(_ context.Context, req *csi.NodeUnstageVolume
 	if err := mount.Unmount(path); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	if err := s.options.Backend.EndUse(req.GetVolumeId(), path); err != nil {
-		return nil, refusal(err)
+	if err := s.release(req.GetVolumeId(), path); err != nil {
+		return nil, err
 	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
 }
@@ -91,7 +92,7 @@ func (s *Server) NodePublishVolume(_ context.Context, req *csi.NodePublishVolume
 	if err := s.options.Backend.BeginUse(v.ID, use); err != nil {
 		return nil, refusal(err)
 	}
-	if err := s.attach(v.ID, use.Path, use.ReadOnly); err != nil {
+	if err := s.attach(v, use); err != nil {
 		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
@@ -99,17 +100,57 @@ func (s *Server) NodePublishVolume(_ context.Context, req *csi.NodePublishVolume
 
 // attach leaves the use on record when it fails: something may be mounted,
 // and the caller is bound to try again or to undo.
-func (s *Server) attach(id, path string, readOnly bool) error {
-	source, err := s.options.Backend.DataPath(id)
+func (s *Server) attach(v backend.Volume, use backend.Use) error {
+	source, err := s.options.Backend.DataPath(v.ID)
 	if err != nil {
 		return refusal(err)
 	}
-	err = s.options.Mount.Attach(mount.Target{Source: source, Path: path, ReadOnly: readOnly})
+	if v.Block && s.options.Devices {
+		// The mount of a device says nothing about what may be written to it.
+		source, err = loop.Attach(source, access(use))
+	}
+	if err == nil {
+		err = s.options.Mount.Attach(mount.Target{Source: source, Path: use.Path, ReadOnly: use.ReadOnly})
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return invalid("%s", err)
 	}
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
+	}
+	return nil
+}
+
+func access(use backend.Use) loop.Access {
+	if use.ReadOnly {
+		return loop.ReadOnly
+	}
+	return loop.ReadWrite
+}
+
+// release ends a use, and frees the devices that no other use needs. A kill
+// in between leaves a device, which the repeated call frees.
+func (s *Server) release(id, path string) error {
+	v, ok := s.options.Backend.Volume(id)
+	if ok && v.Block && s.options.Devices {
+		needed := map[loop.Access]bool{}
+		for _, u := range v.Uses {
+			if !u.Staging && u.Path != path {
+				needed[access(u)] = true
+			}
+		}
+		data, err := s.options.Backend.DataPath(id)
+		for _, a := range []loop.Access{loop.ReadWrite, loop.ReadOnly} {
+			if err == nil && !needed[a] {
+				err = loop.Detach(data, a)
+			}
+		}
+		if err != nil {
+			return status.Error(codes.Internal, err.Error())
+		}
+	}
+	if err := s.options.Backend.EndUse(id, path); err != nil {
+		return refusal(err)
 	}
 	return nil
 }
@@ -149,8 +190,8 @@ func (s *Server) NodeUnpublishVolume(_ context.Context, req *csi.NodeUnpublishVo
 	if err := mount.Detach(path); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	if err := s.options.Backend.EndUse(req.GetVolumeId(), path); err != nil {
-		return nil, refusal(err)
+	if err := s.release(req.GetVolumeId(), path); err != nil {
+		return nil, err
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }

@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 
+	"github.com/csi-tandem/csi-tandem/examples/driver/loop"
 	"github.com/csi-tandem/csi-tandem/examples/driver/mount"
 	"github.com/csi-tandem/csi-tandem/examples/driver/server"
 )
@@ -124,6 +126,58 @@ func TestBlockPublication(t *testing.T) {
 		}
 		r.unpublish(t, id, staging, target)
 	})
+}
+
+// A pod's block volume has to be a device: of a file a runtime makes none. Read-only has to hold at the device, and the last
+// to unpublish has to free it, while another pod's goes on.
+func TestBlockPublicationAsADevice(t *testing.T) {
+	if err := loop.Probe(); err != nil || mount.Probe(t.TempDir()) != mount.Bind {
+		t.Skip("this process may not mount, or there are no loop devices: ", err)
+	}
+	r := start(t, func(o *server.Options) { o.Mount, o.Devices = mount.Bind, true })
+	block := &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}, AccessMode: filesystem.GetAccessMode(),
+	}
+	req := ask("v", mib)
+	req.VolumeCapabilities = []*csi.VolumeCapability{block}
+	id := r.volume(t, req).GetVolumeId()
+	staging, target := r.publish(t, id, block, false)
+	reader := filepath.Join(r.dir, "reader")
+	_, err := r.NodePublishVolume(r.ctx, &csi.NodePublishVolumeRequest{
+		VolumeId: id, StagingTargetPath: staging, TargetPath: reader, VolumeCapability: block, Readonly: true,
+	})
+	must(t, err)
+	for _, path := range []string{target, reader} {
+		info, err := os.Stat(path)
+		must(t, err)
+		if info.Mode()&fs.ModeDevice == 0 || info.Mode()&fs.ModeCharDevice != 0 {
+			t.Errorf("published %v", info.Mode())
+		}
+	}
+	writes := func(path string) error {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_SYNC, 0)
+		if err == nil {
+			_, err = file.WriteAt([]byte("hello"), 0)
+			err = errors.Join(err, file.Close())
+		}
+		return err
+	}
+	must(t, writes(target))
+	if writes(reader) == nil {
+		t.Error("the read-only device was written to")
+	}
+	_, err = r.NodeUnpublishVolume(r.ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: reader})
+	must(t, err)
+	must(t, writes(target))
+	r.unpublish(t, id, staging, target)
+	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	must(t, err)
+	for _, file := range files {
+		content, _ := os.ReadFile(file)
+		if strings.Contains(string(content), id) {
+			t.Errorf("a device is left: %s", file)
+		}
+	}
 }
 
 func TestNodeRefusals(t *testing.T) {

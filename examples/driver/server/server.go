@@ -46,8 +46,10 @@ type Options struct {
 	SecretMethods []string
 	Backend       *backend.Backend
 	Mount         mount.Mode
-	Script        *script.Script
-	Log           *script.Log
+	// Devices makes block volumes appear as devices, which pods want, and not as files.
+	Devices bool
+	Script  *script.Script
+	Log     *script.Log
 }
 
 // Server implements the three services.

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package loop owns how a file becomes a block device: through the kernel's loop devices, which outlive this process, and
+// which it finds again by the file that they show.
+//
+// It must not know volumes; it is given a path.
+//
+// On the walk of NodePublishVolume it stands before mount, for volumes with block access.
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Access is how a device may be used.
+type Access uint32
+
+// The ways of access.
+const (
+	ReadWrite Access = 0
+	ReadOnly  Access = unix.LO_FLAGS_READ_ONLY
+)
+
+const (
+	controlPath = "/dev/loop-control"
+	// attempts are for others who take the device that was free a moment ago.
+	attempts = 20
+)
+
+// turn keeps two calls from making two devices of one file.
+var turn sync.Mutex
+
+// Probe says why there are no loop devices here, or nothing.
+func Probe() error {
+	control, err := os.OpenFile(controlPath, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("using loop devices: %w", err)
+	}
+	return control.Close()
+}
+
+// Attach gives the device of a file, and makes it if there is none.
+func Attach(path string, access Access) (device string, err error) {
+	turn.Lock()
+	defer turn.Unlock()
+	found, err := find(path)
+	if err != nil {
+		return "", fmt.Errorf("looking for the device of %s: %w", path, err)
+	}
+	for device, has := range found {
+		if has == access {
+			return device, nil
+		}
+	}
+	mode := os.O_RDWR
+	if access == ReadOnly {
+		mode = os.O_RDONLY
+	}
+	file, err := os.OpenFile(path, mode, 0)
+	if err != nil {
+		return "", fmt.Errorf("making a device of a file: %w", err)
+	}
+	defer file.Close() // The kernel has its own.
+	for range attempts {
+		device, err = take(file, access)
+		if !errors.Is(err, unix.EBUSY) {
+			break
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("making a device of %s: %w", path, err)
+	}
+	return device, nil
+}
+
+func take(file *os.File, access Access) (string, error) {
+	control, err := os.OpenFile(controlPath, os.O_RDWR, 0)
+	if err != nil {
+		return "", err
+	}
+	defer control.Close()
+	number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+	if err != nil {
+		return "", err
+	}
+	path := fmt.Sprintf("/dev/loop%d", number)
+	device, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return "", err
+	}
+	defer device.Close()
+	config := unix.LoopConfig{Fd: uint32(file.Fd()), Info: unix.LoopInfo64{Flags: uint32(access)}}
+	copy(config.Info.File_name[:len(config.Info.File_name)-1], file.Name())
+	return path, unix.IoctlLoopConfigure(int(device.Fd()), &config)
+}
+
+// Detach frees the devices of a file that have this access. One that is still open somewhere goes when it is closed there.
+func Detach(path string, access Access) error {
+	turn.Lock()
+	defer turn.Unlock()
+	found, err := find(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var failures []error
+	for device, has := range found {
+		if has == access {
+			failures = append(failures, free(device))
+		}
+	}
+	if err := errors.Join(append(failures, err)...); err != nil {
+		return fmt.Errorf("freeing the devices of %s: %w", path, err)
+	}
+	return nil
+}
+
+func free(path string) error {
+	device, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	if err := unix.IoctlSetInt(int(device.Fd()), unix.LOOP_CLR_FD, 0); err != nil && !errors.Is(err, unix.ENXIO) {
+		return err
+	}
+	return nil
+}
+
+// find lists the devices of a file. The kernel is asked for the file itself: paths are different things in different
+// mount namespaces.
+func find(path string) (map[string]Access, error) {
+	var stat unix.Stat_t
+	if err := unix.Stat(path, &stat); err != nil {
+		return nil, err
+	}
+	used, err := filepath.Glob("/sys/block/loop*/loop")
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]Access{}
+	for _, entry := range used {
+		path := "/dev/" + strings.Split(entry, "/")[3]
+		device, err := os.Open(path)
+		if err != nil {
+			// It went meanwhile, or is not there in this view of /dev, and then it is none of ours.
+			continue
+		}
+		info, err := unix.IoctlLoopGetStatus64(int(device.Fd()))
+		_ = device.Close() // Only read from.
+		if err == nil && info.Device == stat.Dev && info.Inode == stat.Ino {
+			found[path] = Access(info.Flags & unix.LO_FLAGS_READ_ONLY)
+		}
+	}
+	return found, nil
+}
