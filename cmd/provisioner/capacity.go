@@ -59,7 +59,22 @@ func (r *rooms) setupCapacity(ctx context.Context, env *sidecar.Env, node string
 		}
 		return nil
 	}
-	return room, []sidecar.Runnable{{Name: storagecapacity.QueueName, Needs: needs, Optional: true, Run: run}}, nil
+	return room, []sidecar.Runnable{{Name: storagecapacity.QueueName, Needs: needs, Optional: true, Run: run, Spaces: spacesOf(room)}}, nil
+}
+
+// spacesOf shows what the room of capacities knows.
+func spacesOf(room *storagecapacity.Controller) func() []sidecar.Space {
+	return func() []sidecar.Space {
+		var spaces []sidecar.Space
+		for _, known := range room.Known() {
+			space := sidecar.Space{Segment: known.Segment, Classes: known.Classes, Since: known.Since, Failures: known.Failures}
+			if known.Room != nil {
+				space.IsKnown, space.Available, space.Maximum = true, known.Room.Available, known.Room.Maximum
+			}
+			spaces = append(spaces, space)
+		}
+		return spaces
+	}
 }
 
 // capacityRight is what the room does with its objects.

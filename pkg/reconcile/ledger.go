@@ -76,6 +76,8 @@ type Status struct {
 	Queued int
 	// Failures are the last ones, the newest first. Conflicts are none.
 	Failures []Failure
+	// Latencies are how long keys took to reach each goal.
+	Latencies map[string]Latency
 }
 
 // ledger keeps Work and Failures up to date.
@@ -85,6 +87,8 @@ type ledger struct {
 	mu       sync.Mutex
 	work     map[Key]*Work
 	failures []Failure
+	// latencies are by goal.
+	latencies map[string]*Latency
 }
 
 func newLedger(clk clock.PassiveClock) *ledger { return &ledger{clock: clk, work: map[Key]*Work{}} }
@@ -170,7 +174,7 @@ func (l *ledger) repeat(key Key, next time.Time) {
 func (l *ledger) status(queue string) Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Status{Queue: queue, Failures: slices.Clone(l.failures), Work: make([]Work, 0, len(l.work))}
+	s := Status{Queue: queue, Failures: slices.Clone(l.failures), Latencies: l.measured(), Work: make([]Work, 0, len(l.work))}
 	slices.Reverse(s.Failures)
 	for _, w := range l.work {
 		s.Work = append(s.Work, *w)
@@ -203,7 +207,8 @@ func Chose(ctx context.Context, step any) {
 	}
 }
 
-// withChoice lets Chose speak of a key.
+// withChoice lets Chose and Reached speak of a key.
 func (q *Queue) withChoice(ctx context.Context, key Key) context.Context {
+	ctx = context.WithValue(ctx, reaching{}, reacher{q.ledger, key})
 	return context.WithValue(ctx, choosing{}, func(step any) { q.ledger.chose(key, step) })
 }

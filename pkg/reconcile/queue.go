@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -38,6 +39,9 @@ type Options struct {
 	// RetriesApart gives keys that have failed, and wait no more, workers of their own in each lane: what waits
 	// long for its first turn must not keep those away that could go on.
 	RetriesApart bool
+	// ID tells, for the logs, whose life a key is part of: the UID that the names at the driver are made of, which is the
+	// same for a claim and its volume, or for a snapshot and its content. It may be nil, and empty when nobody knows.
+	ID func(Key) types.UID
 	// Grace is how long keys in hand may go on after Run's context has ended; 0 means DefaultGrace.
 	Grace time.Duration
 }
@@ -193,7 +197,7 @@ func (q *Queue) next(name string) (Key, bool) {
 }
 
 func (q *Queue) handleOne(ctx context.Context, key Key) {
-	logger := klog.FromContext(ctx).WithValues("queue", q.options.Name, "key", key.String())
+	logger := q.loggerFor(ctx, key)
 	q.ledger.begin(key)
 	result, err := q.handle(q.withChoice(klog.NewContext(ctx, logger), key), key)
 	switch {
@@ -212,6 +216,18 @@ func (q *Queue) handleOne(ctx context.Context, key Key) {
 	default:
 		q.retry(logger, key, err)
 	}
+}
+
+// loggerFor makes each line about a key name it, down to the calls of the driver.
+func (q *Queue) loggerFor(ctx context.Context, key Key) klog.Logger {
+	logger := klog.FromContext(ctx).WithValues("queue", q.options.Name, "key", key.String())
+	if q.options.ID == nil {
+		return logger
+	}
+	if id := q.options.ID(key); id != "" {
+		return logger.WithValues("id", id)
+	}
+	return logger
 }
 
 func (q *Queue) retry(logger klog.Logger, key Key, err error) {

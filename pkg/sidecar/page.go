@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
-	"github.com/csi-tandem/csi-tandem/pkg/topology"
+	"github.com/csi-tandem/csi-tandem/pkg/throttle"
 )
 
 //go:embed page.html
@@ -33,8 +33,10 @@ type page struct {
 	Health                  []healthLine
 	Leases                  []leaseLine
 	Queues                  []queueView
+	Calls                   []throttle.Flow
 	Failures                []failureView
-	Tree                    []*topology.Branch
+	Tree                    []branchView
+	MoreBranches            int
 	HasTree                 bool
 	Paths                   []string
 	Waiting                 string
@@ -94,6 +96,9 @@ func (l *life) buildPage() page {
 		return p
 	}
 	p.Driver, p.Node = s.env.DriverName, s.env.Node
+	if s.env.Calls != nil {
+		p.Calls = s.env.Calls.Flows()
+	}
 	for _, room := range s.rooms {
 		status := room.Status()
 		p.Queues = append(p.Queues, l.viewQueue(now, room.Kind, status))
@@ -102,7 +107,8 @@ func (l *life) buildPage() page {
 		}
 	}
 	if s.env.index != nil {
-		p.Tree, p.HasTree = s.env.index.Tree(), true
+		p.Tree, p.MoreBranches = viewTree(s.env.index.Tree(), s.viewSpaces(now))
+		p.HasTree = true
 	}
 	return p
 }

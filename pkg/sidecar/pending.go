@@ -15,6 +15,8 @@ import (
 type shown struct {
 	env   *Env
 	rooms []Runnable
+	// spaces may be nil.
+	spaces func() []Space
 }
 
 // show lets the pages and the metrics look at the rooms of a term.
@@ -23,6 +25,9 @@ func (l *life) show(env *Env, runnables []Runnable, registry prometheus.Register
 	for _, r := range runnables {
 		if r.Status != nil {
 			s.rooms = append(s.rooms, r)
+		}
+		if r.Spaces != nil {
+			s.spaces = r.Spaces
 		}
 	}
 	l.shown.Store(s)
@@ -77,12 +82,16 @@ var (
 	ageDesc = prometheus.NewDesc("csi_tandem_oldest_pending_seconds",
 		"Time since this process began to have to do with the object that it has not finished with for the longest, for each kind and last step.",
 		[]string{"kind", "queue", "reason"}, nil)
+	latencyDesc = prometheus.NewDesc("csi_tandem_end_to_end_seconds",
+		"Time until an object was provisioned, ready or deleted, with all tries and delays on the way.",
+		[]string{"kind", "queue", "goal"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (p *pending) Describe(out chan<- *prometheus.Desc) {
 	out <- depthDesc
 	out <- ageDesc
+	out <- latencyDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -103,6 +112,9 @@ func (p *pending) Collect(out chan<- prometheus.Metric) {
 		}
 		for reason, age := range oldest {
 			out <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, age.Seconds(), room.Kind, status.Queue, reason)
+		}
+		for goal, took := range status.Latencies {
+			out <- prometheus.MustNewConstHistogram(latencyDesc, took.Count, took.Sum, took.Within, room.Kind, status.Queue, goal)
 		}
 	}
 }

@@ -101,6 +101,8 @@ type Runnable struct {
 	// nil where there are none.
 	Kind   string
 	Status func() reconcile.Status
+	// Spaces tells how much room there is where; nil where nobody asks.
+	Spaces func() []Space
 	// Run works until the context ends, and finishes what it has in hand.
 	Run func(ctx context.Context) error
 }

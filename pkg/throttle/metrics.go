@@ -21,21 +21,39 @@ func (d *Driver) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (d *Driver) Collect(out chan<- prometheus.Metric) {
-	for _, op := range operations {
-		d.gates[op].collect(out)
+	for _, f := range d.Flows() {
+		tell := func(desc *prometheus.Desc, value int) {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), f.Operation, f.Class)
+		}
+		tell(limitDesc, f.Limit)
+		tell(inFlightDesc, f.InFlight)
+		tell(waitingDesc, f.Waiting)
+		tell(openDesc, f.Unsettled)
 	}
 }
 
-func (g *gate) collect(out chan<- prometheus.Metric) {
+// Flow is what is under way with the calls of one operation and class.
+type Flow struct {
+	Operation, Class string
+	// Limit is how many the driver is trusted with, InFlight how many it has not answered, Waiting how many wait for
+	// their turn, and Unsettled how many objects it may be at work on without a call.
+	Limit, InFlight, Waiting, Unsettled int
+}
+
+// Flows tells of all that were of use lately, which are few.
+func (d *Driver) Flows() []Flow {
+	var flows []Flow
+	for _, op := range operations {
+		flows = d.gates[op].appendFlows(flows)
+	}
+	return flows
+}
+
+func (g *gate) appendFlows(flows []Flow) []Flow {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, f := range g.flows {
-		tell := func(desc *prometheus.Desc, value int) {
-			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), string(g.op), f.name)
-		}
-		tell(limitDesc, f.limit.now())
-		tell(inFlightDesc, f.running)
-		tell(waitingDesc, len(f.fresh)+len(f.again))
-		tell(openDesc, len(f.open))
+		flows = append(flows, Flow{string(g.op), f.name, f.limit.now(), f.running, len(f.fresh) + len(f.again), len(f.open)})
 	}
+	return flows
 }

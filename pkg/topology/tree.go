@@ -14,6 +14,9 @@ type Branch struct {
 	Branches   []*Branch
 	// Nodes are there in the last branch only.
 	Nodes []string
+	// Segment is that of the nodes, as text; Placed tells that they have all the labels that make one.
+	Segment string
+	Placed  bool
 }
 
 // unlabelled stands for a key that the driver names and the Node does not have.
@@ -43,6 +46,9 @@ func (x *Index) Tree() []*Branch {
 				at = root.grow("", "")
 			}
 			at.Nodes = append(at.Nodes, name)
+			if segment, ok := segmentOn(x.nodes[name].keys, x.nodes[name].labels); ok {
+				at.Segment, at.Placed = segment.String(), true
+			}
 		}
 	}
 	root.order()

@@ -15,6 +15,9 @@ func drawn(branches []*Branch) string {
 		if below == "" {
 			below = strings.Join(b.Nodes, " ")
 		}
+		if b.Placed != (len(b.Nodes) > 0 && b.Value != unlabelled) {
+			below += " placed: " + b.Segment
+		}
 		parts = append(parts, b.Key+"="+b.Value+"("+below+")")
 	}
 	return strings.Join(parts, ", ")
@@ -39,5 +42,12 @@ func TestTree(t *testing.T) {
 	want := "=(n7), region=r1(a-zone=z1(n1 n3), a-zone=z2(n2)), region=r2(a-zone=(no such label)(n5), a-zone=z3(n4))"
 	if got := drawn(x.Tree()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	// The segment is that of the capacities, whose keys are in the order of the alphabet.
+	if got := x.Tree()[1].Branches[0].Segment; got != "{a-zone: z1, region: r1}" {
+		t.Errorf("the segment of n1 is %s", got)
+	}
+	if got := x.Tree()[0].Segment; got != "{}" {
+		t.Errorf("the segment of n7 is %s", got)
 	}
 }

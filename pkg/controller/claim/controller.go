@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -102,7 +103,7 @@ func New(options Options, deps Deps) *Controller {
 	}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
-		Lane: c.lane, RetriesApart: true,
+		Lane: c.lane, RetriesApart: true, ID: func(key reconcile.Key) types.UID { return key.UID },
 	})
 	c.record = newRecord(c)
 	c.metrics.watch(c)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // metrics are those of the claims. Claims that are not ours, or have to wait, are no failures.
@@ -73,6 +75,15 @@ func (m metrics) failed(claim *corev1.PersistentVolumeClaim) {
 	}
 	class, source := labelsOf(claim)
 	m.failures.WithLabelValues(class, source).Inc()
+}
+
+// askedAt is since when a claim waits for the driver, as far as the claim tells: with a node that the scheduler has
+// selected it does not, since it may have waited for a pod before.
+func askedAt(claim *corev1.PersistentVolumeClaim) time.Time {
+	if claim.Annotations[wellknown.AnnSelectedNode] != "" {
+		return time.Time{}
+	}
+	return claim.CreationTimestamp.Time
 }
 
 // labelsOf reads the fields that dashboards of such sidecars have always shown, and no annotations.

@@ -61,6 +61,7 @@ func (c *Controller) saved(ctx context.Context, attempt *provision.Attempt, stor
 	klog.FromContext(ctx).V(2).Info("volume provisioned", "volume", stored.Name)
 	if claim := c.lookup(keyOfRef(ref)); claim != nil {
 		c.metrics.provisioned(claim, took)
+		reconcile.Reached(ctx, reconcile.Provisioned, askedAt(claim))
 		c.Recorder.Normal(claim, wellknown.ReasonProvisioningSucceeded, "Successfully provisioned volume "+stored.Name)
 		if text := c.config.Misplacement(attempt, c.Topology); text != "" {
 			c.Recorder.Warning(claim, wellknown.ReasonTopologyIgnored, text)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
@@ -113,15 +114,23 @@ func (r *round) record(ctx context.Context, step snapshot.Record) (next, error) 
 // write needs no lock; a lock would make every edit of a label by others cost a repeated driver call.
 func (r *round) report(ctx context.Context, status *snapv1.VolumeSnapshotContentStatus, told *snapshot.Told) error {
 	if status != nil {
+		wasReady := isReady(r.content)
 		written, err := kube.PatchOwnStatus(ctx, r.Client, r.content, func(c *kube.Content) { c.Status = status })
 		if err != nil {
 			return fmt.Errorf("writing status of content: %w", err)
 		}
 		r.assume(written)
+		if !wasReady && isReady(written) {
+			reconcile.Reached(ctx, reconcile.Ready, written.CreationTimestamp.Time)
+		}
 		klog.FromContext(ctx).V(2).Info("status written", "handle", status.SnapshotHandle, "ready", status.ReadyToUse)
 	}
 	r.tell(told)
 	return nil
+}
+
+func isReady(content *kube.Content) bool {
+	return content.Status != nil && content.Status.ReadyToUse != nil && *content.Status.ReadyToUse
 }
 
 func (r *round) tell(told *snapshot.Told) {
@@ -237,6 +246,9 @@ func (r *round) release(ctx context.Context, step snapshot.ReleaseContent) (next
 	}
 	r.tell(step.Told)
 	r.assume(written)
+	if written.DeletionTimestamp != nil {
+		reconcile.Reached(ctx, reconcile.Deleted, written.DeletionTimestamp.Time)
+	}
 	klog.FromContext(ctx).V(2).Info("content released")
 	return ends, nil
 }

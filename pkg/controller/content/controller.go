@@ -88,7 +88,7 @@ func New(options Options, deps Deps) *Controller {
 	}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax,
-		Clock: deps.Clock, Lane: c.lane, RetriesApart: true,
+		Clock: deps.Clock, Lane: c.lane, RetriesApart: true, ID: c.id,
 	})
 	return c
 }
@@ -140,6 +140,15 @@ func (c *Controller) promptly(key reconcile.Key, err error) error {
 		return err
 	}
 	return fault.RetryAfter(err, min(conflictStart<<min(c.queue.Failures(key), 10), conflictMax))
+}
+
+// id is the snapshot's, of which the driver's name of it is made.
+func (c *Controller) id(key reconcile.Key) types.UID {
+	content, ok := c.Contents.Lookup(kube.Key{Name: key.Name})
+	if !ok {
+		return ""
+	}
+	return content.Spec.VolumeSnapshotRef.UID
 }
 
 // lane keeps slow creates from holding up deletions, and both from holding up polls; and what one class has

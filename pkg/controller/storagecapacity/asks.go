@@ -70,17 +70,20 @@ func (m *memory) begin(key reconcile.Key, now time.Time) time.Time {
 	defer m.mu.Unlock()
 	a := m.of(key)
 	a.at, a.urgent = now, false
+	if a.since.IsZero() {
+		a.since = now
+	}
 	return now
 }
 
-func (m *memory) succeeded(key reconcile.Key, room capacity.Room) {
+func (m *memory) succeeded(key reconcile.Key, room capacity.Room, asked time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := m.of(key)
 	if a.failures > 0 {
 		m.failing--
 	}
-	a.failures, a.room = 0, &room
+	a.failures, a.room, a.since = 0, &room, asked
 }
 
 // setback is what is known after a question has failed.

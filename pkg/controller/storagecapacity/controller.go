@@ -147,7 +147,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 		return c.failed(ctx, key, err), nil
 	}
 	room := capacity.RoomOf(answer)
-	c.memory.succeeded(key, room)
+	c.memory.succeeded(key, room, asked)
 	klog.FromContext(ctx).V(5).Info("driver answered", "available", room.Available)
 	return reconcile.Result{After: c.pace.untilPoll(key, asked)}, c.publish(ctx, key)
 }

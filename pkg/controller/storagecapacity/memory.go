@@ -30,7 +30,9 @@ type memory struct {
 
 // ask is the history of one question.
 type ask struct {
-	at       time.Time
+	at time.Time
+	// since is how old the answer is: when the question was begun that was answered last, or the first one of all.
+	since    time.Time
 	room     *capacity.Room
 	failures int
 	// urgent tells that somebody waits for the answer.

@@ -96,11 +96,20 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	// From here on the driver is not asked again, however long the API server takes.
 	c.memory.markDeleted(volume.Name, volume.UID)
 	c.metrics.deleted(volume, c.Clock.Since(started))
+	reconcile.Reached(ctx, reconcile.Deleted, deletedAt(volume))
 	klog.FromContext(ctx).V(2).Info("volume deleted", "handle", d.Handle)
 	if c.Deleted != nil {
 		c.Deleted(volume)
 	}
 	return reconcile.Result{}, c.release(ctx, volume)
+}
+
+// deletedAt is since when a volume is to go, as far as it tells: one that its claim has let go does not.
+func deletedAt(volume *corev1.PersistentVolume) time.Time {
+	if volume.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	return volume.DeletionTimestamp.Time
 }
 
 // errChanged is no failure: what was decided before the call does not hold any more when its turn has come.

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
@@ -83,7 +84,7 @@ func New(deps Deps) *Controller {
 	c.translator, _ = migration.For(deps.DriverName)
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
-		Lane: c.lane, RetriesApart: true,
+		Lane: c.lane, RetriesApart: true, ID: c.id,
 	})
 	return c
 }
@@ -95,6 +96,15 @@ func (c *Controller) lane(key reconcile.Key) string {
 		return ""
 	}
 	return volume.Spec.StorageClassName
+}
+
+// id is the claim's, as in the lines about the making of the volume.
+func (c *Controller) id(key reconcile.Key) types.UID {
+	volume, ok := c.Volumes.Lookup(kube.Key{Name: key.Name})
+	if !ok || volume.Spec.ClaimRef == nil {
+		return ""
+	}
+	return volume.Spec.ClaimRef.UID
 }
 
 // Run works until the context ends. It is called with the lead.

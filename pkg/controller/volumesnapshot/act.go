@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
@@ -207,8 +208,12 @@ func (r *round) protect(ctx context.Context, step snapshot.Protect) error {
 }
 
 func (r *round) copyStatus(ctx context.Context, step snapshot.CopyStatus) error {
+	wasReady := isReady(r.snapshot)
 	if err := r.writeStatus(ctx, step.Status); err != nil {
 		return err
+	}
+	if !wasReady && !r.vanished && isReady(r.ownSnapshot) {
+		reconcile.Reached(ctx, reconcile.Ready, r.ownSnapshot.CreationTimestamp.Time)
 	}
 	for _, told := range step.Told {
 		r.tell(told)
@@ -227,6 +232,9 @@ func (r *round) release(ctx context.Context, step snapshot.Release) error {
 	}
 	r.forget(r.snapshot.UID)
 	r.assumeSnapshot(written)
+	if written.DeletionTimestamp != nil {
+		reconcile.Reached(ctx, reconcile.Deleted, written.DeletionTimestamp.Time)
+	}
 	klog.FromContext(ctx).V(2).Info("snapshot released")
 	return nil
 }

@@ -78,9 +78,18 @@ func New(options Options, deps Deps) *Controller {
 		neglected: newUnserved(deps.Registry)}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax,
-		Clock: deps.Clock,
+		Clock: deps.Clock, ID: c.id,
 	})
 	return c
+}
+
+// id is the snapshot's, of which the driver's name of it is made.
+func (c *Controller) id(key reconcile.Key) types.UID {
+	snapshot, ok := c.Snapshots.Lookup(kube.Key{Namespace: key.Namespace, Name: key.Name})
+	if !ok {
+		return ""
+	}
+	return snapshot.UID
 }
 
 // Run works until the context ends. It is called with the lead.
