@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -33,6 +34,7 @@ func (c *Content) GroupHandle() string {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *Content) UnmarshalJSON(data []byte) error {
+	c.groupHandle = ""
 	var newer struct {
 		Status struct {
 			VolumeGroupSnapshotHandle string `json:"volumeGroupSnapshotHandle"`
@@ -40,6 +42,9 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	}
 	if err := json.Unmarshal(data, &c.VolumeSnapshotContent); err != nil {
 		return fmt.Errorf("decoding VolumeSnapshotContent: %w", err)
+	}
+	if !bytes.Contains(data, []byte("volumeGroupSnapshotHandle")) {
+		return nil // as in nearly every one of thousands
 	}
 	if err := json.Unmarshal(data, &newer); err != nil {
 		return fmt.Errorf("decoding VolumeSnapshotContent status: %w", err)
@@ -72,4 +77,23 @@ func (l *ContentList) DeepCopyObject() runtime.Object {
 		copied.Items[i] = *l.Items[i].DeepCopy()
 	}
 	return &copied
+}
+
+// packedContent is the form in a cache. The group handle stands beside the content, where no status is needed
+// to hold it.
+type packedContent struct {
+	Content     *snapv1.VolumeSnapshotContent `json:"c"`
+	GroupHandle string                        `json:"g,omitempty"`
+}
+
+func (c *Content) pack() ([]byte, error) {
+	data, err := json.Marshal(packedContent{&c.VolumeSnapshotContent, c.groupHandle})
+	return bytes.Clone(data), err
+}
+
+func (c *Content) unpack(data []byte) error {
+	packed := packedContent{Content: &c.VolumeSnapshotContent}
+	err := json.Unmarshal(data, &packed)
+	c.groupHandle = packed.GroupHandle
+	return err
 }

@@ -31,8 +31,8 @@ type InformerOptions[T Object] struct {
 	// Keep tells the objects that are kept at all; nil keeps every one. It sees them whole. One that is not kept any
 	// more counts as deleted, in the state that it has then.
 	Keep func(T) bool
-	// Packed keeps the objects as protobuf, for built-in kinds of which there are tens of thousands. What is
-	// looked up is unpacked each time.
+	// Packed keeps the objects in a short form, for kinds of which there are thousands. What is looked up is
+	// unpacked each time.
 	Packed bool
 }
 

@@ -74,7 +74,10 @@ func (in intake[T]) Replace(list []any, _ string) error {
 		}
 	}
 	for _, key := range i.shelf.keys() {
-		if last, ok := i.shelf.lookup(key); ok && !listed[key] {
+		if listed[key] {
+			continue
+		}
+		if last, ok := i.shelf.lookup(key); ok {
 			in.drop(last)
 		}
 	}

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"fmt"
+	"hash/maphash"
 	"iter"
 	"maps"
 	"slices"
@@ -12,7 +13,7 @@ import (
 )
 
 // shelf holds the objects of one kind and finds them by index. Those of which a cluster has tens of
-// thousands can lie there packed, as protobuf: a claim takes a fifth then of what its struct and its maps
+// thousands can lie there packed: a claim takes a fifth then of what its struct and its maps
 // take, and the garbage collector has nothing to look into. Who takes one out unpacks a copy.
 type shelf[T Object] struct {
 	indexes map[string]Index[T]
@@ -20,8 +21,10 @@ type shelf[T Object] struct {
 
 	mu    sync.RWMutex
 	items map[Key]*item[T]
-	// filed has the items by index and value. There are few under most values, and one under many.
-	filed map[string]map[string][]*item[T]
+	// filed has the items by index and by the hash of the value, whose texts would take as much as what they
+	// are values of. There are few under most values, and one under many.
+	filed map[string]map[uint64][]*item[T]
+	seed  maphash.Seed
 }
 
 // item is one object, whole or packed.
@@ -31,16 +34,12 @@ type item[T Object] struct {
 	packed []byte
 }
 
-// protobuf is what the kinds that can be packed have in common.
-type protobuf interface {
-	Marshal() ([]byte, error)
-	Unmarshal(data []byte) error
-}
-
 func newShelf[T Object](indexes map[string]Index[T], packs bool) *shelf[T] {
-	s := &shelf[T]{indexes: indexes, packs: packs, items: map[Key]*item[T]{}, filed: map[string]map[string][]*item[T]{}}
+	s := &shelf[T]{
+		indexes: indexes, packs: packs, items: map[Key]*item[T]{}, filed: map[string]map[uint64][]*item[T]{}, seed: maphash.MakeSeed(),
+	}
 	for name := range indexes {
-		s.filed[name] = map[string][]*item[T]{}
+		s.filed[name] = map[uint64][]*item[T]{}
 	}
 	return s
 }
@@ -49,8 +48,8 @@ func newShelf[T Object](indexes map[string]Index[T], packs bool) *shelf[T] {
 func (s *shelf[T]) pack(obj T) *item[T] {
 	key := KeyOf(obj)
 	key.Namespace = unique.Make(key.Namespace).Value() // thousands of objects share it
-	if message, ok := any(obj).(protobuf); ok && s.packs {
-		if data, err := message.Marshal(); err == nil {
+	if s.packs {
+		if data, err := encode(obj); err == nil {
 			return &item[T]{key: key, packed: data}
 		}
 	}
@@ -63,7 +62,7 @@ func unpack[T Object](i item[T]) T {
 		return i.whole
 	}
 	obj := ResourceOf[T]().newObject()
-	if err := obj.(protobuf).Unmarshal(i.packed); err != nil {
+	if err := decode(i.packed, obj); err != nil {
 		// These bytes never left the process. To say that there is no such object would be a lie that
 		// deletes data.
 		panic(fmt.Sprintf("kube: unpacking %v: %v", i.key, err))
@@ -84,11 +83,11 @@ func (s *shelf[T]) put(next *item[T], obj T) (before T, replaced bool) {
 		s.items[next.key] = next
 	}
 	for name, index := range s.indexes {
-		var old []string
+		var old []uint64
 		if replaced {
-			old = index(before)
+			old = s.hashes(index(before))
 		}
-		s.refile(name, kept, old, index(obj))
+		s.refile(name, kept, old, s.hashes(index(obj)))
 	}
 	return before, replaced
 }
@@ -104,12 +103,20 @@ func (s *shelf[T]) remove(key Key) (before T, removed bool) {
 	before = unpack(*kept)
 	delete(s.items, key)
 	for name, index := range s.indexes {
-		s.refile(name, kept, index(before), nil)
+		s.refile(name, kept, s.hashes(index(before)), nil)
 	}
 	return before, true
 }
 
-func (s *shelf[T]) refile(index string, kept *item[T], before, after []string) {
+func (s *shelf[T]) hashes(values []string) []uint64 {
+	hashes := make([]uint64, 0, len(values))
+	for _, value := range values {
+		hashes = append(hashes, maphash.String(s.seed, value))
+	}
+	return hashes
+}
+
+func (s *shelf[T]) refile(index string, kept *item[T], before, after []uint64) {
 	under := s.filed[index]
 	for _, value := range before {
 		if slices.Contains(after, value) {
@@ -150,14 +157,17 @@ func (s *shelf[T]) has(key Key) bool {
 
 // find lists what is filed under a value.
 func (s *shelf[T]) find(index, value string) []T {
+	hash := maphash.String(s.seed, value)
 	s.mu.RLock()
 	under, declared := s.filed[index]
-	kept := copied(len(under[value]), slices.Values(under[value]))
+	kept := copied(len(under[hash]), slices.Values(under[hash]))
 	s.mu.RUnlock()
 	if !declared {
 		panic("kube: there is no index " + index)
 	}
-	return unpackAll(kept)
+	return slices.DeleteFunc(unpackAll(kept), func(obj T) bool {
+		return !slices.Contains(s.indexes[index](obj), value) // another value may have the same hash
+	})
 }
 
 // list gives everything.

@@ -4,7 +4,6 @@ package kube
 
 import (
 	"slices"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -96,10 +95,7 @@ func TrimVolume(driver string) func(*corev1.PersistentVolume) {
 // TrimNode keeps of a Node what the topology needs: its labels.
 func TrimNode(node *corev1.Node) {
 	TrimApplied(node)
-	labels := make(map[string]string, len(node.Labels))
-	for key, value := range node.Labels {
-		labels[unique.Make(key).Value()] = unique.Make(value).Value() // thousands of nodes have the same
-	}
+	labels := node.Labels
 	trimMeta(&node.ObjectMeta, nil)
 	node.Labels, node.Spec, node.Status = labels, corev1.NodeSpec{}, corev1.NodeStatus{}
 }

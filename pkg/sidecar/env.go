@@ -124,12 +124,12 @@ func (e *Env) StorageClasses() *kube.Informer[*storagev1.StorageClass] {
 
 // Nodes are the nodes, with nothing but their labels.
 func (e *Env) Nodes() *kube.Informer[*corev1.Node] {
-	return informerOf(e, kube.InformerOptions[*corev1.Node]{Trim: kube.TrimNode})
+	return informerOf(e, kube.InformerOptions[*corev1.Node]{Trim: kube.TrimNode, Packed: true})
 }
 
 // CSINodes say where the driver runs.
 func (e *Env) CSINodes() *kube.Informer[*storagev1.CSINode] {
-	return informerOf(e, kube.InformerOptions[*storagev1.CSINode]{Trim: kube.TrimCSINode(e.DriverName)})
+	return informerOf(e, kube.InformerOptions[*storagev1.CSINode]{Trim: kube.TrimCSINode(e.DriverName), Packed: true})
 }
 
 // Topology is the index of nodes and segments, fed by Nodes and CSINodes, or that of the one node that is served.
@@ -154,12 +154,12 @@ func (e *Env) VolumeAttachments() *kube.Informer[*storagev1.VolumeAttachment] {
 
 // Snapshots are the VolumeSnapshots.
 func (e *Env) Snapshots() *kube.Informer[*snapv1.VolumeSnapshot] {
-	return informerOf(e, kube.InformerOptions[*snapv1.VolumeSnapshot]{Indexes: kube.SnapshotIndexes(), Keep: e.Narrow.Snapshots})
+	return informerOf(e, kube.InformerOptions[*snapv1.VolumeSnapshot]{Indexes: kube.SnapshotIndexes(), Keep: e.Narrow.Snapshots, Packed: true})
 }
 
 // Contents are the VolumeSnapshotContents.
 func (e *Env) Contents() *kube.Informer[*kube.Content] {
-	return informerOf(e, kube.InformerOptions[*kube.Content]{Indexes: kube.ContentIndexes()})
+	return informerOf(e, kube.InformerOptions[*kube.Content]{Indexes: kube.ContentIndexes(), Packed: true})
 }
 
 // Grants are the ReferenceGrants, by which a namespace lets claims of others have its data.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/trace"
 )
 
 // eventDrain is how long the last events may take to be written at the end.
@@ -40,6 +41,7 @@ type life struct {
 	meters   *meters
 	listener net.Listener
 	events   events
+	tracer   *trace.Tracer // nil when nothing is traced
 }
 
 func (p *process) run(ctx context.Context) error {
@@ -59,6 +61,8 @@ func (l *life) run(ctx context.Context) error {
 	if err := l.listen(outer); err != nil {
 		return err
 	}
+	outer, endTraces := l.beginTraces(outer)
+	defer endTraces()
 	working, stop := context.WithCancel(outer)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
@@ -66,6 +70,7 @@ func (l *life) run(ctx context.Context) error {
 	l.events.begin(outer, l.client, l.holder, l.clock)
 	group.Go(func() error { return l.serve(outer) })
 	group.Go(func() error { return l.access.run(outer) })
+	group.Go(func() error { tidy(outer, l.clock); return nil })
 	group.Go(func() error { defer end(); return l.work(working) })
 	err := group.Wait()
 	end()

@@ -133,7 +133,7 @@ func (e *Env) LocalContents() *kube.Informer[*kube.Content] {
 	}
 	if e.contents == nil {
 		e.contents = kube.NewInformer(e.Client, kube.InformerOptions[*kube.Content]{
-			Indexes: kube.ContentIndexes(), Trim: kube.TrimApplied[*kube.Content], Resync: e.Options.ResyncPeriod, LabelSelector: e.Narrow.Contents,
+			Indexes: kube.ContentIndexes(), Trim: kube.TrimApplied[*kube.Content], Resync: e.Options.ResyncPeriod, LabelSelector: e.Narrow.Contents, Packed: true,
 		})
 		e.informers = append(e.informers, e.contents)
 	}

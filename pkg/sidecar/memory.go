@@ -3,14 +3,18 @@
 package sidecar
 
 import (
+	"context"
 	"io/fs"
 	"math"
 	"path"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -36,9 +40,63 @@ func fitMemory(logger klog.Logger, root fs.FS, environment func(string) string) 
 	}
 }
 
-// giveBack returns to the system what reading the first lists took and the caches do not keep. Left to
-// itself, it would stay with the process for as long as that is idle.
-func giveBack() { debug.FreeOSMemory() }
+const (
+	// lookAtMemory is how often an idle process looks for memory that it does not need any more.
+	lookAtMemory = 5 * time.Second
+	// restless is how many bytes a process allocates in that time that is not idle. Collecting garbage would
+	// take processor time from its work, and soon be in vain.
+	restless = 2 << 20
+	// waste is how many bytes are worth it.
+	waste = 4 << 20
+)
+
+// tidy returns to the system what a burst of work has left, such as the first lists. Go gives back what is
+// above the size to which the heap may grow again, and that is half more than what is in use.
+func tidy(ctx context.Context, clk clock.Clock) {
+	var k keeper
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-clk.After(lookAtMemory):
+		}
+		if k.isWasteful(readHeap()) {
+			debug.FreeOSMemory()
+		}
+	}
+}
+
+// heap is what Go says of it, in bytes.
+type heap struct {
+	// allocated only grows; free could be given back, objects may be garbage in part, live was in use at the
+	// last collection.
+	allocated, free, objects, live uint64
+}
+
+func readHeap() heap {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"},
+	}
+	metrics.Read(samples)
+	value := func(i int) uint64 {
+		if samples[i].Value.Kind() != metrics.KindUint64 {
+			return 0 // a Go that does not have it
+		}
+		return samples[i].Value.Uint64()
+	}
+	return heap{allocated: value(0), free: value(1), objects: value(2), live: value(3)}
+}
+
+// keeper compares what the process has with what it uses.
+type keeper struct{ allocated uint64 }
+
+// isWasteful tells that there is much to give back, and that nothing has happened since it was asked last.
+func (k *keeper) isWasteful(now heap) bool {
+	idle := now.allocated-k.allocated < restless
+	k.allocated = now.allocated
+	return idle && now.free+now.objects > now.live+waste
+}
 
 // memoryLimit is the smallest limit of the control groups that this process is in, of either version;
 // math.MaxInt64 without any. A container mostly sees its own group as the root.

@@ -4,6 +4,7 @@ package sidecar
 
 import (
 	"math"
+	"runtime"
 	"runtime/debug"
 	"testing"
 	"testing/fstest"
@@ -57,5 +58,34 @@ func TestTheEnvironmentCountsMoreThanTheContainer(t *testing.T) {
 	fitMemory(klog.Background(), tree, func(name string) string { return set[name] })
 	if now, gc := debug.SetMemoryLimit(-1), debug.SetGCPercent(100); now != 900000000 || gc != collectAt {
 		t.Errorf("%d bytes, %d percent", now, gc)
+	}
+}
+
+// Catches memory that stays with an idle process, and one that collects garbage while it works or in vain.
+func TestWhatABurstLeavesIsGivenBackAtRest(t *testing.T) {
+	const mega = 1 << 20
+	var k keeper
+	for _, row := range []struct {
+		name string
+		now  heap
+		want bool
+	}{
+		{"at work", heap{allocated: 100 * mega, free: 20 * mega, objects: 40 * mega, live: 30 * mega}, false},
+		{"at rest, with spans that are free", heap{allocated: 101 * mega, free: 20 * mega, objects: 30 * mega, live: 30 * mega}, true},
+		{"at rest, with garbage", heap{allocated: 101 * mega, objects: 50 * mega, live: 30 * mega}, true},
+		{"at rest, with nothing to give back", heap{allocated: 102 * mega, free: mega, objects: 31 * mega, live: 30 * mega}, false},
+		{"at work again", heap{allocated: 105 * mega, free: 20 * mega, objects: 30 * mega, live: 30 * mega}, false},
+	} {
+		if got := k.isWasteful(row.now); got != row.want {
+			t.Errorf("%s: %v", row.name, got)
+		}
+	}
+}
+
+// Catches a name of a figure that Go does not have (any more): it would be 0 for ever.
+func TestHeapIsRead(t *testing.T) {
+	runtime.GC()
+	if h := readHeap(); h.allocated == 0 || h.objects == 0 || h.live == 0 {
+		t.Errorf("%+v", h)
 	}
 }

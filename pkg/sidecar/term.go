@@ -183,7 +183,6 @@ func (l *life) explain(ctx context.Context, env *Env, runnables []Runnable) {
 		l.health.set(checkCaches, hindrance)
 		l.health.note(noteWaiting, rest)
 		if hindrance == "" && rest == "" {
-			giveBack()
 			klog.FromContext(ctx).V(2).Info("Caches are filled")
 			return
 		}

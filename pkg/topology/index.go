@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unique"
 )
 
 // Index knows for every node its labels and the topology keys of one driver, and keeps for every set of
@@ -38,7 +39,7 @@ func NewIndex() *Index {
 }
 
 // SetNode records a Node. Most updates of nodes are heartbeats and cost one comparison. The labels are
-// kept, not copied, and never changed.
+// copied.
 func (x *Index) SetNode(name string, labels map[string]string) {
 	x.mu.RLock()
 	old := x.nodes[name]
@@ -46,7 +47,11 @@ func (x *Index) SetNode(name string, labels map[string]string) {
 	if old.known && maps.Equal(old.labels, labels) {
 		return
 	}
-	x.change(name, func(n *node) { n.known, n.labels = true, labels })
+	shared := make(map[string]string, len(labels))
+	for key, value := range labels {
+		shared[unique.Make(key).Value()] = unique.Make(value).Value() // thousands of nodes have the same
+	}
+	x.change(name, func(n *node) { n.known, n.labels = true, shared })
 }
 
 // RemoveNode forgets a Node.
@@ -116,7 +121,7 @@ func (x *Index) change(name string, apply func(*node)) {
 	}
 	if after.registered {
 		// Made of the other nodes only; this one is counted below like in every set.
-		x.keep(after)
+		after.keys = x.keep(after)
 	}
 	for _, set := range x.sets {
 		set.count(after, +1)
@@ -135,7 +140,8 @@ func (x *Index) release(n node) {
 	}
 }
 
-func (x *Index) keep(n node) {
+// keep gives the keys of the set, which all nodes with these keys share.
+func (x *Index) keep(n node) []string {
 	set := x.sets[n.setID()]
 	if set == nil {
 		set = &keySet{id: n.setID(), keys: n.keys, segments: map[string]*entry{}}
@@ -145,6 +151,7 @@ func (x *Index) keep(n node) {
 		x.sets[set.id] = set
 	}
 	set.users++
+	return set.keys
 }
 
 // everywhere returns all segments of the cluster for one set of keys.

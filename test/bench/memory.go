@@ -132,6 +132,9 @@ func (r *memoryRun) firstClaim(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("waiting until the controllers ask for a volume: %w", err)
 	}
+	if err := r.quiet(ctx); err != nil {
+		return 0, err
+	}
 	began := time.Now()
 	if err := r.hirePair(ctx); err != nil {
 		return 0, err
@@ -141,4 +144,21 @@ func (r *memoryRun) firstClaim(ctx context.Context) (time.Duration, error) {
 	}
 	end, _ := r.eyes.at(written, name)
 	return end.Sub(began), nil
+}
+
+// quiet waits until the controllers, which have just been started, have looked at all that was made up meanwhile.
+func (r *memoryRun) quiet(ctx context.Context) error {
+	r.say("waiting until the controllers have nothing to do")
+	const look = 3 * time.Second
+	used := func() time.Duration { return usageOf(r.stage.Cluster.ProcessID(controlplane.ControllerManager)).cpu }
+	before := used()
+	if !rest(ctx, look) {
+		return context.Cause(ctx)
+	}
+	return r.until(ctx, look, func() (bool, error) {
+		now := used()
+		worked := now - before
+		before = now
+		return worked < look/10, nil
+	})
 }
