@@ -62,6 +62,22 @@ func Reached(ctx context.Context, goal string, from time.Time) {
 	}
 }
 
+// Postponed notes that a room waits with what it has decided before, for another try. The step that is shown stays the one
+// that is waited with: that a deletion waits for its next try is not what is wrong with it.
+func Postponed(ctx context.Context, step any) {
+	if r, ok := ctx.Value(reaching{}).(reacher); ok && r.ledger.hasStep(r.key) {
+		return
+	}
+	Chose(ctx, step)
+}
+
+func (l *ledger) hasStep(key Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.work[key]
+	return w != nil && w.Step != nil
+}
+
 func (l *ledger) reached(key Key, goal string, from time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

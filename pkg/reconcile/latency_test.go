@@ -70,10 +70,36 @@ func TestLatency(t *testing.T) {
 	}
 }
 
+// TestPostponed: a deletion that waits for its next try stays a deletion for whoever looks at it, also after a look that came
+// too early; one that shows the wait hides from the metrics that it is a deletion that fails.
+func TestPostponed(t *testing.T) {
+	var early bool
+	q := NewQueue(func(ctx context.Context, k Key) (Result, error) {
+		if !early && k.Name == "x" {
+			Chose(ctx, create{})
+		}
+		Postponed(ctx, wait{})
+		return Result{After: time.Minute, Why: "the last try failed"}, nil
+	}, Options{Name: "q", RetryStart: time.Second, RetryMax: time.Second, Clock: testclock.NewFakeClock(time.Unix(1000, 0))})
+	defer q.queue.ShutDown()
+	for range 2 {
+		q.handleOne(t.Context(), key("x"))
+		if got := q.Status().Work[0].StepName(); got != "create" {
+			t.Errorf("too early: %v, it stands at %s", early, got)
+		}
+		early = true
+	}
+	q.handleOne(t.Context(), key("y"))
+	if got := q.Status().Work[1].StepName(); got != "wait" {
+		t.Errorf("one that only waits stands at %s", got)
+	}
+}
+
 // Outside a queue there is nobody to note it.
 func TestReachedOutsideAQueue(t *testing.T) {
 	Reached(t.Context(), Ready, time.Time{})
 	Chose(t.Context(), wait{})
+	Postponed(t.Context(), wait{})
 }
 
 // TestLinesNameTheLife: each line about a key has its queue, its key and the id of the life that it is part of, also the

@@ -23,6 +23,8 @@ import (
 type next struct {
 	ends  bool
 	after time.Duration
+	// why is what is waited for.
+	why string
 }
 
 var (
@@ -77,7 +79,7 @@ func (r *round) wait(step snapshot.Wait) (next, error) {
 	if r.failed != nil {
 		return ends, fault.RetryAfter(r.failed, step.After)
 	}
-	return next{ends: true, after: step.After}, nil
+	return next{ends: true, after: step.After, why: step.Why}, nil
 }
 
 // once lets a round have one call.

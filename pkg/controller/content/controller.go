@@ -118,13 +118,17 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 			return reconcile.Result{}, nil // deleted, and nothing of it is left to do
 		}
 		step := snapshot.NextContentStep(in)
-		reconcile.Chose(ctx, step)
+		if _, waits := step.(snapshot.Wait); waits {
+			reconcile.Postponed(ctx, step)
+		} else {
+			reconcile.Chose(ctx, step)
+		}
 		next, err := r.act(ctx, in, step)
 		if err != nil {
 			return reconcile.Result{}, c.promptly(key, err)
 		}
 		if next.ends {
-			return reconcile.Result{After: next.after}, nil
+			return reconcile.Result{After: next.after, Why: next.why}, nil
 		}
 	}
 	return reconcile.Result{After: time.Second}, nil

@@ -41,7 +41,7 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 		return reconcile.Result{}, nil
 	case provision.Wait:
 		klog.FromContext(ctx).V(4).Info("waiting", "why", s.Why, "after", s.After)
-		return reconcile.Result{After: s.After}, nil
+		return reconcile.Result{After: s.After, Why: s.Why}, nil
 	case provision.Protect:
 		_, err := c.patchFinalizers(ctx, volume, func(o *corev1.PersistentVolume) { kube.AddFinalizer(o, wellknown.FinalizerVolume) })
 		return reconcile.Result{}, err

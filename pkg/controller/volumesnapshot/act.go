@@ -22,6 +22,8 @@ import (
 type next struct {
 	ends  bool
 	after time.Duration
+	// why is what is waited for.
+	why string
 }
 
 var (
@@ -38,7 +40,7 @@ func (r *round) act(ctx context.Context, in snapshot.SnapshotInput, step snapsho
 	case snapshot.Ignore:
 		return ends, nil
 	case snapshot.Wait:
-		return next{ends: true, after: step.After}, nil
+		return next{ends: true, after: step.After, why: step.Why}, nil
 	case snapshot.Tell:
 		r.tell(step.Told)
 		return ends, nil
@@ -51,7 +53,7 @@ func (r *round) act(ctx context.Context, in snapshot.SnapshotInput, step snapsho
 	case snapshot.WaitForRestore:
 		// Waiting is no failure, so the event is a normal one.
 		r.Recorder.Normal(r.snapshot, wellknown.ReasonSnapshotDeletePending, snapshot.BeingRestored(step.Claims))
-		return next{ends: true, after: lookAgain}, nil
+		return next{ends: true, after: lookAgain, why: snapshot.BeingRestored(step.Claims)}, nil
 	default:
 		if n, reads, err := r.read(ctx, step); reads {
 			return n, err

@@ -175,7 +175,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 			return reconcile.Result{}, c.promptly(key, err)
 		}
 		if next.ends {
-			return reconcile.Result{After: next.after}, nil
+			return reconcile.Result{After: next.after, Why: next.why}, nil
 		}
 	}
 	return reconcile.Result{After: time.Second}, nil
