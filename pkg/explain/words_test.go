@@ -74,7 +74,7 @@ func samples() []any {
 		snapshot.Mark{}, create, snapshot.Poll{Handle: "snap-1", Get: true, Again: &create}, snapshot.Poll{Handle: "snap-1", List: true},
 		snapshot.Record{}, snapshot.Record{Told: &toldThis}, snapshot.Record{Failure: "the failure"},
 		snapshot.Record{Failure: "the failure", Told: &toldThis}, snapshot.DropMark{}, snapshot.Confirm{},
-		snapshot.Delete{Handle: "snap-1"}, snapshot.Delete{Handle: "snap-1", WithoutSecret: true}, snapshot.ClearStatus{},
+		snapshot.Delete{Handle: "snap-1"}, snapshot.Delete{Handle: "snap-1", WithoutSecret: true}, snapshot.Remove{Handle: "snap-2"}, snapshot.ClearStatus{},
 		snapshot.ReleaseContent{}, snapshot.ReleaseContent{Told: &toldThis},
 	}
 }

@@ -125,6 +125,9 @@ func contentRows() []row {
 			return does("Clears the content's status: the driver has deleted the snapshot, and others still hold the content.")
 		}),
 		about(func(s snapshot.ReleaseContent) Words {
+		about(func(s snapshot.Remove) Words {
+			return does("Asks the driver to delete snapshot %s, which it has taken in place of the content's, which it has lost.", s.Handle)
+		}),
 			if s.Told != nil {
 				return told("Lets the content go: ", s.Told.Message)
 			}

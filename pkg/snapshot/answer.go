@@ -22,11 +22,13 @@ type Answer struct {
 	// Taken is zero when the driver does not say.
 	Taken time.Time
 	Size  int64
+	// Source is the volume that it was taken of.
+	Source string
 }
 
 // AnswerOf reads the driver's words.
 func AnswerOf(s *csi.Snapshot) Answer {
-	answer := Answer{Handle: s.GetSnapshotId(), Ready: s.GetReadyToUse(), Size: s.GetSizeBytes()}
+	answer := Answer{Handle: s.GetSnapshotId(), Ready: s.GetReadyToUse(), Size: s.GetSizeBytes(), Source: s.GetSourceVolumeId()}
 	if taken := s.GetCreationTime(); taken.IsValid() && taken.AsTime().Unix() > 0 {
 		answer.Taken = taken.AsTime()
 	}
@@ -44,6 +46,9 @@ type After struct {
 // AfterCreate follows a CreateSnapshot that was sent.
 func AfterCreate(in ContentInput, answer Answer, err error) After {
 	if known := handleOf(in.Content); err == nil && known != "" && answer.Handle != known {
+		if isReplacement(in, answer) {
+			return afterReplacement(in, answer)
+		}
 		// A driver that lost the first snapshot must not pass another one off under the old creation time.
 		err = fmt.Errorf("the driver answered with snapshot %q, but the content holds %q", answer.Handle, known)
 	}
@@ -105,7 +110,9 @@ func triedAfter(in ContentInput, err error) Tried {
 // AfterPoll follows a GetSnapshot or ListSnapshots.
 func AfterPoll(in ContentInput, answer Answer, err error) After {
 	if err == nil {
-		return afterAnswer(in, answer)
+		after := afterAnswer(in, answer)
+		after.Attempt.Lost = false
+		return after
 	}
 	after := afterFailure(in, err)
 	after.Status, after.Told = failureOf(in.Content, fmt.Sprintf("failed to list snapshot for content %s: %q", in.Content.Name, err.Error()), in.Now)

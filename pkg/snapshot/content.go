@@ -28,6 +28,9 @@ func NextContentStep(in ContentInput) ContentStep {
 		in.Class = nil // one that took the name of the class which the snapshot was taken with
 	}
 	if c.DeletionTimestamp != nil {
+	if in.Attempt.Replacement != "" {
+		return nextRemove(in)
+	}
 		if step := nextLeaving(in); step != nil {
 			return step
 		}
@@ -115,7 +118,7 @@ func nextPoll(in ContentInput, handle string) ContentStep {
 	default:
 		poll.Secret = secret
 	}
-	if !imported {
+	if isAskedByName(in) {
 		// The CSI spec makes a repeated create the sure way to ask; it makes nothing new.
 		if create, err := buildCreate(in); err == nil {
 			create.Mark, create.Parameters = false, ""

@@ -97,6 +97,10 @@ type Attempt struct {
 	SecretMissing time.Time
 	// Deleted says that the driver has confirmed the deletion.
 	Deleted bool
+	// Listed says that the driver's list has shown the snapshot, and Lost that it is not to be asked for by its name.
+	Listed, Lost bool
+	// Replacement is a snapshot that the driver has taken in place of the one on record, and that has to go.
+	Replacement string
 }
 
 // ContentInput is all that a decision about a VolumeSnapshotContent may depend on.
@@ -112,6 +116,8 @@ type ContentInput struct {
 	Live bool
 	// SharedWith names another content that keeps the same snapshot at the driver; looked for with Live.
 	SharedWith string
+	// Unlisted says that the driver's list has just been empty when it was asked for the snapshot.
+	Unlisted bool
 
 	Attempt      Attempt
 	Capabilities capability.Set
@@ -173,6 +179,13 @@ type (
 
 	// ClearStatus says in the content that the driver's snapshot is gone, or another content's, for a content
 	// that others hold.
+	// Remove asks the driver to delete a snapshot that it has taken in place of the content's, unless a content has it.
+	Remove struct {
+		Handle        string
+		Secret        *corev1.SecretReference
+		WithoutSecret bool
+	}
+
 	ClearStatus struct{ Told *Told }
 
 	// ReleaseContent takes our finalizer off, and the being-created mark with it.
@@ -194,3 +207,4 @@ func (Confirm) contentStep()        {}
 func (Delete) contentStep()         {}
 func (ClearStatus) contentStep()    {}
 func (ReleaseContent) contentStep() {}
+func (Remove) contentStep()         {}

@@ -48,6 +48,8 @@ func (r *round) act(ctx context.Context, in snapshot.ContentInput, step snapshot
 		return r.once(func() error { return r.poll(ctx, in, step) })
 	case snapshot.Delete:
 		return r.once(func() error { return r.delete(ctx, in, step) })
+	case snapshot.Remove:
+		return r.once(func() error { return r.remove(ctx, in, step) })
 	case snapshot.Record:
 		return r.record(ctx, step)
 	case snapshot.Confirm:

@@ -36,11 +36,34 @@ func (r *round) create(ctx context.Context, in snapshot.ContentInput, step snaps
 	r.remember(r.content.UID, open)
 	step.Request.Secrets = secrets
 	klog.FromContext(ctx).V(5).Info("asking the driver for a snapshot", "name", step.Request.GetName(), "volume", step.Request.GetSourceVolumeId())
-	made, err := r.Driver.CreateSnapshot(throttle.WithFlow(ctx, r.flow()), step.Request)
+	made, err := r.Driver.CreateSnapshot(r.whileWanted(throttle.WithFlow(ctx, r.flow()), in), step.Request)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // the process is ending; the mark speaks for the open call
 	}
+	if errors.Is(err, errUnwanted) {
+		in.Attempt.Tried = snapshot.Settled
+		r.remember(r.content.UID, in.Attempt)
+		return fault.RetryAfter(err, soon)
+	}
 	return r.settle(ctx, snapshot.AfterCreate(in, snapshot.AnswerOf(made), err), err)
+}
+
+// errUnwanted is no failure: the snapshot goes, and the driver was never asked for it.
+var errUnwanted = errors.New("the snapshot is being deleted, and nothing was asked for yet")
+
+// whileWanted looks at the objects once more when the turn of a first call has come: what would be taken is only to be
+// deleted again. The deletion of a snapshot cannot be taken back, so the caches are enough.
+func (r *round) whileWanted(ctx context.Context, in snapshot.ContentInput) context.Context {
+	if snapshot.MayExist(in) {
+		return ctx // only the call can tell what became of the one before it
+	}
+	return throttle.WithGlance(ctx, func(context.Context) error {
+		content, ok := r.Contents.Lookup(r.key)
+		if ok && content.DeletionTimestamp != nil && r.cachedState(content) == snapshot.Deleting {
+			return errUnwanted
+		}
+		return nil
+	})
 }
 
 // poll asks by each way until one answers; an answer that does not hold the snapshot is none.
@@ -50,7 +73,7 @@ func (r *round) poll(ctx context.Context, in snapshot.ContentInput, step snapsho
 	var found *csi.Snapshot
 	switch {
 	case err == nil:
-		found, err = r.look(ctx, step, secrets)
+		found, err = r.look(ctx, &in, step, secrets)
 	case step.Again == nil:
 		return r.withoutSecret(ctx, in, step, err)
 	}
@@ -60,6 +83,8 @@ func (r *round) poll(ctx context.Context, in snapshot.ContentInput, step snapsho
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
+	case in.Unlisted && in.Attempt.Listed:
+		// It was there and is lost.
 	case err != nil && step.Again != nil && !fault.IsNotFound(err):
 		return r.create(ctx, in, *step.Again)
 	}
@@ -68,7 +93,9 @@ func (r *round) poll(ctx context.Context, in snapshot.ContentInput, step snapsho
 
 // look finds the snapshot by its handle; nil means that the driver does not show it. What GetSnapshot does not know, though it
 // was cut, is lost: asking for it by its name would take another under another id, of which no object would know.
-func (r *round) look(ctx context.Context, step snapshot.Poll, secrets map[string]string) (*csi.Snapshot, error) {
+//
+// What a list has to say goes into the input.
+func (r *round) look(ctx context.Context, in *snapshot.ContentInput, step snapshot.Poll, secrets map[string]string) (*csi.Snapshot, error) {
 	var failed error
 	if step.Get {
 		found, err := r.Driver.GetSnapshot(ctx, &csi.GetSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
@@ -85,9 +112,11 @@ func (r *round) look(ctx context.Context, step snapshot.Poll, secrets map[string
 		for _, entry := range listed.GetEntries() {
 			// Drivers that ignore the filter exist; the first entry is not always the right one.
 			if entry.GetSnapshot().GetSnapshotId() == step.Handle {
+				in.Attempt.Listed = true
 				return entry.GetSnapshot(), nil
 			}
 		}
+		in.Unlisted = err == nil && len(listed.GetEntries()) == 0 && listed.GetNextToken() == ""
 	}
 	return nil, failed
 }

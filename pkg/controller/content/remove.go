@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
+	"github.com/csi-tandem/csi-tandem/pkg/throttle"
+)
+
+// remove deletes a snapshot that the driver has taken in place of a lost one. What any content has is never deleted here:
+// the driver may have answered with a snapshot of somebody else.
+func (r *round) remove(ctx context.Context, in snapshot.ContentInput, step snapshot.Remove) error {
+	secrets, err := r.secret(ctx, step.Secret, step.WithoutSecret)
+	if err != nil {
+		return r.withoutSecret(ctx, in, snapshot.Delete{Handle: step.Handle, Secret: step.Secret}, err)
+	}
+	kept, err := r.fetchHolder(ctx, step.Handle)
+	if err != nil {
+		return err
+	}
+	if kept != "" {
+		klog.FromContext(ctx).Info("the driver has answered with the snapshot of another content", "handle", step.Handle, "content", kept)
+		return r.settle(ctx, snapshot.AfterRemove(in, kept, nil), nil)
+	}
+	klog.FromContext(ctx).V(2).Info("deleting a snapshot that was taken in place of a lost one", "handle", step.Handle)
+	err = r.Driver.DeleteSnapshot(throttle.WithFlow(ctx, classOf(r.content)), &csi.DeleteSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	after := snapshot.AfterRemove(in, "", err)
+	if after.Attempt.Replacement == "" {
+		err = nil
+	}
+	return r.settle(ctx, after, err)
+}
+
+// page bounds one answer of the search for a holder.
+const page = 500
+
+// fetchHolder names a content that has a snapshot, empty when none has. The cache answers first; that it has none proves
+// nothing, so all are read live. It is a search that few drivers ever cause.
+func (r *round) fetchHolder(ctx context.Context, id string) (string, error) {
+	handle := kube.HandleKey(r.DriverName, id)
+	if cached := r.Contents.ByIndex(kube.ByHandle, handle); len(cached) > 0 {
+		return cached[0].Name, nil
+	}
+	options := metav1.ListOptions{Limit: page}
+	for {
+		answer, err := r.Client.List(ctx, kube.ResourceOf[*kube.Content](), "", options)
+		if err != nil {
+			return "", fmt.Errorf("looking for the content of snapshot %q: %w", id, err)
+		}
+		list, ok := answer.(*kube.ContentList)
+		if !ok {
+			return "", fmt.Errorf("listing contents: got %T", answer)
+		}
+		for i := range list.Items {
+			if kube.ContentHandle(&list.Items[i]) == handle {
+				return list.Items[i].Name, nil
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return "", nil
+		}
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
+)
+
+// A driver that has only a list may lose a snapshot before it is ready. Asked for it by its name it takes another,
+// of another time and under another id, of which no object would know.
+//
+// What the list has shown once and shows no more is lost, and nothing is asked for by its name. What it never showed
+// may be there all the same, since lists exist that lack what is not ready; then the name is asked for, and another
+// answer than the one on record is removed again if it is certainly another snapshot: the list has nothing under
+// the id on record, not even under another id, and what was answered is of the same volume and was taken later.
+// Anything less may be the snapshot itself, from a driver that has begun to write its ids in another way.
+
+// isReplacement tells that an answer is of a snapshot which was taken in place of the one on record.
+func isReplacement(in ContentInput, answer Answer) bool {
+	status, source := in.Content.Status, in.Content.Spec.Source.VolumeHandle
+	return in.Unlisted && status != nil && status.CreationTime != nil && source != nil && answer.Source == *source &&
+		!answer.Taken.IsZero() && answer.Taken.UnixNano() > *status.CreationTime
+}
+
+// afterReplacement follows the answer of such a one: it goes at once, and whatever comes of it, what is lost is not asked
+// for by its name any more.
+func afterReplacement(in ContentInput, answer Answer) After {
+	after := afterLoss(in, fmt.Errorf("the driver does not list snapshot %q any more and has taken another, %q, which is removed again", handleOf(in.Content), answer.Handle))
+	after.Attempt.Replacement, after.Attempt.Lost, after.Attempt.NotBefore = answer.Handle, true, time.Time{}
+	return after
+}
+
+// afterLoss shows that a snapshot is lost, and goes on looking for it.
+func afterLoss(in ContentInput, err error) After {
+	after := AfterPoll(in, Answer{}, err)
+	after.Attempt.Tried = Settled
+	return after
+}
+
+// AfterRemove follows the removal of a replacement. Kept names the content that has it after all, empty for none.
+func AfterRemove(in ContentInput, kept string, err error) After {
+	if err == nil || fault.IsNotFound(err) || kept != "" {
+		after := After{Attempt: in.Attempt}
+		after.Attempt.Replacement = ""
+		after.Attempt.NotBefore = in.Now.Add(grow(in.Options.RetryStart, in.Options.RetryMax, max(in.Attempt.Failures, 1)))
+		return after
+	}
+	after := afterFailure(in, err)
+	after.Status, after.Told = failureOf(in.Content, fmt.Sprintf("failed to remove snapshot %q, which was taken in place of %q: %q",
+		in.Attempt.Replacement, handleOf(in.Content), err.Error()), in.Now)
+	return after
+}
+
+// nextRemove removes a replacement. It comes before all else, the end of the content too: nobody else knows of it.
+func nextRemove(in ContentInput) ContentStep {
+	step := nextDelete(in)
+	if d, ok := step.(Delete); ok {
+		return Remove{Handle: in.Attempt.Replacement, Secret: d.Secret, WithoutSecret: d.WithoutSecret}
+	}
+	return step
+}
+
+// MayExist tells that there may be a snapshot at the driver, whether a handle is known of it or not.
+func MayExist(in ContentInput) bool { return handleOf(in.Content) != "" || isOpen(in) }
+
+// isAskedByName tells that the driver may be asked for a snapshot by its name.
+func isAskedByName(in ContentInput) bool {
+	return in.Content.Spec.Source.SnapshotHandle == nil && !in.Attempt.Lost
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// TestReplacementGoesFirst: nobody but the process that got it knows of what was taken in place of a lost snapshot. Catches a machine that
+// lets the content go before, or asks by the name again.
+func TestReplacementGoesFirst(t *testing.T) {
+	replaced := func(i *ContentInput) { i.Attempt.Replacement, i.Attempt.Lost = "s-2", true }
+	leaves := func(i *ContentInput) {
+		i.Content.DeletionTimestamp, i.Snapshot, i.Live = &metav1.Time{Time: now}, Deleting, true
+	}
+	checkContents(t, []contentRow{
+		{"at once", con(cut, replaced, can(list)), Remove{Handle: "s-2"}},
+		{"before the content's own", con(cut, replaced, leaves, can(list)), Remove{Handle: "s-2"}},
+		{"with the secret of a deletion", con(cut, replaced, secretNamed("s", "n")), Remove{Handle: "s-2", Secret: &corev1.SecretReference{Name: "s", Namespace: "n"}}},
+		{"after a failure when it is due", con(cut, replaced, waiting), Wait{After: 4 * time.Second}},
+		{"then the list alone is asked", con(cut, can(list), func(i *ContentInput) {
+			i.Content.Spec.VolumeSnapshotClassName, i.Class, i.Attempt.Lost = ptr("snapc"), class("snapc", driverName), true
+		}), Poll{Handle: "s-1", List: true}},
+	})
+}
+
+// TestReplacement: only what is certainly another snapshot is one. Catches a machine that has a snapshot removed because its id is
+// written in another way.
+func TestReplacement(t *testing.T) {
+	taken := now.Add(-time.Minute).UnixNano()
+	at := func(i *ContentInput) { i.Unlisted, i.Content.Status.CreationTime = true, &taken }
+	later := Answer{Handle: "s-2", Taken: now, Source: *con().Content.Spec.Source.VolumeHandle}
+	for name, c := range map[string]struct {
+		edits  []func(*ContentInput)
+		answer func(*Answer)
+		want   string
+	}{
+		"taken later":               {nil, func(*Answer) {}, "s-2"},
+		"listed, or not asked for":  {[]func(*ContentInput){func(i *ContentInput) { i.Unlisted = false }}, func(*Answer) {}, ""},
+		"taken then":                {nil, func(a *Answer) { a.Taken = time.Unix(0, taken) }, ""},
+		"when is not said":          {nil, func(a *Answer) { a.Taken = time.Time{} }, ""},
+		"of another volume":         {nil, func(a *Answer) { a.Source = "other" }, ""},
+		"when the first is unknown": {[]func(*ContentInput){func(i *ContentInput) { i.Content.Status.CreationTime = nil }}, func(*Answer) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := later
+			c.answer(&answer)
+			in := con(append([]func(*ContentInput){cut, at}, c.edits...)...)
+			after := AfterCreate(in, answer, nil)
+			if after.Attempt.Replacement != c.want || after.Attempt.Lost != (c.want != "") || after.Told == nil || after.Told.Reason != wellknown.ReasonSnapshotCheckFailed {
+				t.Errorf("%+v", after)
+			}
+		})
+	}
+}
