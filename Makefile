@@ -7,8 +7,8 @@ include versions.mk
 MAKEFLAGS += --no-print-directory
 
 GO ?= go
-# DRIVER, KEEP, ENDPOINT and FUZZTIME steer the demo, csi-sanity and fuzzing; they reach the programs through the environment.
-export DRIVER KEEP ENDPOINT FUZZTIME
+# DRIVER, KEEP, NODES, ENDPOINT and FUZZTIME steer the demo, csi-sanity and fuzzing; they reach the programs through the environment.
+export DRIVER KEEP NODES ENDPOINT FUZZTIME
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The flag --version prints what the linker writes here.
@@ -27,7 +27,7 @@ help: ## Show this help
 	@printf '\nThe first demo or test compiles a whole Kubernetes control plane: ten minutes or so on two cores, once.\n'
 
 .PHONY: demo
-demo: ## Watch both sidecars do their whole job (DRIVER=unix:///… uses your driver, KEEP=1 leaves all running)
+demo: ## Watch both sidecars do their whole job (DRIVER=unix:///… uses your driver, KEEP=1 leaves all running, NODES=real runs the pods)
 	@$(RUN) demo
 
 ##@ Build

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/csi-tandem/csi-tandem/test/node"
 	"github.com/csi-tandem/csi-tandem/test/stage"
 	"github.com/csi-tandem/csi-tandem/test/story"
 )
@@ -21,10 +22,16 @@ const patience = 2 * time.Minute
 const introduction = `csi-tandem: a provisioner and a snapshotter beside one CSI driver, at work on a real Kubernetes control plane.
 
 The control plane (etcd, API server, controller manager, scheduler) and the two sidecars run as processes on this
-machine, nothing else is needed. Nodes are simulated: pods get scheduled and do not run; the demo plays the kubelet and
-publishes their volumes through the driver's socket. On a new machine the control plane is compiled first, once, which
-takes ten minutes or so on two cores.
+machine, nothing else is needed. %s On a new machine
+what it takes is compiled first, once, which takes ten minutes or so on two cores.
 `
+
+const (
+	simulated = `Nodes are simulated: pods get scheduled and do not run; the demo plays the kubelet and
+publishes their volumes through the driver's socket.`
+	real = `Nodes are real: two kubelets with a containerd each run the pods, call the driver by
+themselves, and see and leave nothing of this machine outside their own view of it.`
+)
 
 // demo is one telling of the story.
 type demo struct {
@@ -34,6 +41,9 @@ type demo struct {
 	driver string
 	chaos  string
 	keep   bool
+	// nodes is "real" if somebody wants them to be, and isReal says whether they are.
+	nodes  string
+	isReal bool
 
 	stage *stage.Stage
 	scene *story.Scene
@@ -43,7 +53,7 @@ func newDemo(out *output) *demo {
 	keep := os.Getenv("KEEP")
 	return &demo{
 		out: out, colour: out.isTerminal() || isColourWanted(),
-		driver: os.Getenv("DRIVER"), chaos: os.Getenv("CHAOS"), keep: keep != "" && keep != "0",
+		driver: os.Getenv("DRIVER"), chaos: os.Getenv("CHAOS"), nodes: os.Getenv("NODES"), keep: keep != "" && keep != "0",
 	}
 }
 
@@ -54,7 +64,12 @@ func (d *demo) check(ctx context.Context) error {
 	default:
 		return fmt.Errorf("CHAOS is provisioner, snapshotter or both, not %q", d.chaos)
 	}
-	if d.driver == "" {
+	switch {
+	case d.nodes != "" && d.nodes != "real" && d.nodes != "simulated":
+		return fmt.Errorf("NODES is real or simulated, not %q", d.nodes)
+	case d.nodes == "real" && d.driver != "":
+		return errors.New("NODES=real is for the example driver: another would have to register with the kubelets of the demo")
+	case d.driver == "":
 		return nil
 	}
 	if _, err := stage.Greet(ctx, d.driver); err != nil {
@@ -137,11 +152,11 @@ func (d *demo) speak(e ending) int {
 
 // play opens the stage and plays the story on it.
 func (d *demo) play(ctx context.Context) (verdict string, err error) {
-	fmt.Fprint(d.out, introduction+"\n")
-	if d.stage, err = stage.Open(ctx, stage.Options{Out: d.out, Nodes: story.Nodes()}); err != nil {
+	options, roles := d.choose()
+	if d.stage, err = stage.Open(ctx, options); err != nil {
 		return "", fmt.Errorf("setting up: %w", err)
 	}
-	cast, victims, err := d.cast(ctx)
+	cast, victims, err := d.cast(ctx, roles)
 	if err != nil {
 		return "", fmt.Errorf("setting up: %w", err)
 	}
@@ -164,12 +179,29 @@ func (d *demo) play(ctx context.Context) (verdict string, err error) {
 	return d.verdict(kills, seed), err
 }
 
-// cast starts the driver and, with its socket and a kubeconfig and no other flag, the sidecars.
-func (d *demo) cast(ctx context.Context) (*stage.Cast, []*stage.Process, error) {
-	roles := stage.Roles{Topology: story.Topology()}
+// choose says what is set up: real nodes if they are wanted and can be.
+func (d *demo) choose() (stage.Options, stage.Roles) {
+	options := stage.Options{Out: d.out, Nodes: story.Nodes(story.OneZone)}
+	roles := stage.Roles{Topology: story.Topology(story.OneZone)}
 	if d.driver != "" {
 		roles = stage.Roles{Socket: d.driver}
 	}
+	how := simulated
+	if d.nodes == "real" {
+		if missing := node.Missing(); len(missing) > 0 {
+			fmt.Fprintf(d.out, "NODES=real is not possible here, so the nodes are simulated: %s.\n\n", strings.Join(missing, "; "))
+		} else {
+			d.isReal, how = true, real
+			story.Real(&options, &roles)
+		}
+	}
+	fmt.Fprintf(d.out, introduction+"\n", how)
+	return options, roles
+}
+
+// cast starts the driver and, with its socket and a kubeconfig and no other flag, the sidecars. Beside real nodes the
+// provisioner also tells the scheduler where there is room.
+func (d *demo) cast(ctx context.Context, roles stage.Roles) (*stage.Cast, []*stage.Process, error) {
 	cast, err := d.stage.NewCast(ctx, roles)
 	if err != nil {
 		return nil, nil, err
@@ -180,7 +212,11 @@ func (d *demo) cast(ctx context.Context) (*stage.Cast, []*stage.Process, error) 
 			fmt.Fprintf(d.out, "the snapshotter is not started: the driver %s makes no snapshots\n", cast.Info.Name)
 			continue
 		}
-		p, err := cast.StartSidecar(program)
+		var flags []string
+		if d.isReal && program == stage.Provisioner {
+			flags = story.RealFlags
+		}
+		p, err := cast.StartSidecar(program, flags...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -206,7 +242,7 @@ func (d *demo) introduce(cast *stage.Cast) {
 
 func (d *demo) verdict(kills map[string]int, seed uint64) string {
 	skipped := d.scene.Skipped()
-	text := fmt.Sprintf("%d steps", story.Steps()-len(skipped))
+	text := fmt.Sprintf("%d steps", d.scene.Steps()-len(skipped))
 	if len(skipped) > 0 {
 		text += fmt.Sprintf(", %d skipped for what the driver lacks", len(skipped))
 	}

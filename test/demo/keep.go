@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/csi-tandem/csi-tandem/test/node"
 )
 
 // With KEEP=1 the story is played by a process that outlives the one that was called: what it starts dies with it. The
@@ -145,16 +147,25 @@ to try (kubectl is not part of this; any will do):
   kubectl delete -f examples/pvc.yaml
   kubectl get events --sort-by=.lastTimestamp
 
-Pods that you apply get a node and then stay Pending: no kubelet runs here, and the one that the demo plays is for the pods
-of its story only. Claims whose class waits for the first consumer get their volumes all the same, as soon as the scheduler
-has chosen a node for the pod.
+%s
 
 the socket of the driver, for your own CSI calls:
   %s
 
 to stop all of it, and remove its folder:
   kill %d
-`, d.stage.Cluster.Kubeconfig(), strings.Join(logs, "\n  "), filepath.Join(d.stage.Cluster.Dir(), "*.log"), d.snapshotLines(), d.scene.Cast.Socket, os.Getpid())
+`, d.stage.Cluster.Kubeconfig(), strings.Join(logs, "\n  "), filepath.Join(d.stage.Cluster.Dir(), "*.log"), d.snapshotLines(), d.podLines(), d.scene.Cast.Socket, os.Getpid())
+}
+
+// podLines say what becomes of pods.
+func (d *demo) podLines() string {
+	if d.isReal {
+		return `Pods that you apply run, with the images that are there: ` + node.SandboxImage + ` and ` + node.Shell + `, both
+of which have a shell. They have no network.`
+	}
+	return `Pods that you apply get a node and then stay Pending: no kubelet runs here, and the one that the demo plays is for the pods
+of its story only. Claims whose class waits for the first consumer get their volumes all the same, as soon as the scheduler
+has chosen a node for the pod.`
 }
 
 // snapshotLines are for drivers that make snapshots.

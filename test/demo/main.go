@@ -19,6 +19,7 @@ const usage = `Plays the story of csi-tandem on a real Kubernetes control plane.
 
   DRIVER=unix:///…   plays beside another driver, which runs already
   KEEP=1             leaves everything running and says how to use and how to stop it
+  NODES=real         plays on real nodes, whose kubelets run the pods; needs root, see the README
   CHAOS=both         kills the sidecars with -9 at random moments meanwhile (or provisioner, or snapshotter)
 `
 

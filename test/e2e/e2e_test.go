@@ -89,7 +89,7 @@ func theStage(t *testing.T) *stage.Stage {
 // nodes are the three of the story, each in a zone of its own as well. No driver is on the one of the control plane,
 // whose zone is a place all the same.
 func nodes() []controlplane.Node {
-	all := story.Nodes()
+	all := story.Nodes(story.OneZone)
 	for i := range all {
 		labels := map[string]string{zoneKey: zones[all[i].Name]}
 		for k, v := range all[i].Labels {

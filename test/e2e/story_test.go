@@ -27,7 +27,7 @@ const slowness = 250 * time.Millisecond
 func TestStory(t *testing.T) {
 	t.Parallel()
 	s := theStage(t)
-	cast, err := s.NewCast(t.Context(), stage.Roles{Topology: story.Topology()})
+	cast, err := s.NewCast(t.Context(), stage.Roles{Topology: story.Topology(story.OneZone)})
 	if err != nil {
 		t.Fatal(err)
 	}

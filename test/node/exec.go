@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,17 +20,13 @@ func (m *Machine) run(ctx context.Context, node string, command ...string) (stri
 	if node == "" {
 		node = "errands"
 	}
-	return m.feed(ctx, node, nil, command)
-}
-
-func (m *Machine) feed(ctx context.Context, node string, in io.Reader, command []string) (string, error) {
 	path, args := m.Inside(node, command[0], command[1:])
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(plain(os.Environ()), "PATH="+m.tools.dir+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out, said bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &said
+	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
 		return out.String(), errors.Join(fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String())), context.Cause(ctx))
 	}
@@ -39,7 +34,7 @@ func (m *Machine) feed(ctx context.Context, node string, in io.Reader, command [
 }
 
 // Exec runs a command in the first container of a pod that runs, and gives what it prints.
-func (m *Machine) Exec(ctx context.Context, pod *corev1.Pod, in io.Reader, command ...string) (string, error) {
+func (m *Machine) Exec(ctx context.Context, pod *corev1.Pod, command ...string) (string, error) {
 	w, ok := m.workers[pod.Spec.NodeName]
 	if !ok {
 		return "", fmt.Errorf("pod %s is on %q, which is no real node", pod.Name, pod.Spec.NodeName)
@@ -51,13 +46,9 @@ func (m *Machine) Exec(ctx context.Context, pod *corev1.Pod, in io.Reader, comma
 	if id == "" {
 		return "", fmt.Errorf("the container of pod %s has not been started yet", pod.Name)
 	}
-	m.execLock <- struct{}{}
-	m.exec++
-	number := m.exec
-	<-m.execLock
-	out, err := m.feed(ctx, w.name, in, append([]string{
-		m.tools.path("ctr"), "-a", w.socket(), "-n", "k8s.io", "tasks", "exec", "--exec-id", fmt.Sprintf("exec-%d", number), id,
-	}, command...))
+	out, err := m.run(ctx, w.name, append([]string{
+		m.tools.path("ctr"), "-a", w.socket(), "-n", "k8s.io", "tasks", "exec", "--exec-id", fmt.Sprintf("exec-%d", m.execs.Add(1)), id,
+	}, command...)...)
 	if err != nil {
 		return out, fmt.Errorf("running %q in pod %s: %w", strings.Join(command, " "), pod.Name, err)
 	}

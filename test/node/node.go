@@ -20,8 +20,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -56,14 +58,13 @@ type Options struct {
 
 // Machine is what the nodes run inside.
 type Machine struct {
-	options  Options
-	tools    tools
-	group    string
-	mark     *mark
-	first    *program
-	workers  map[string]*worker
-	exec     int
-	execLock chan struct{}
+	options Options
+	tools   tools
+	group   string
+	mark    *mark
+	first   *program
+	workers map[string]*worker
+	execs   atomic.Int64
 }
 
 // Start builds what is to be built, removes what killed runs have left, and starts the nodes. The context bounds the start.
@@ -81,7 +82,7 @@ func Start(ctx context.Context, options Options) (*Machine, error) {
 	if err := os.MkdirAll(options.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder of the nodes: %w", err)
 	}
-	m := &Machine{options: options, tools: built, workers: map[string]*worker{}, execLock: make(chan struct{}, 1)}
+	m := &Machine{options: options, tools: built, workers: map[string]*worker{}}
 	if m.mark, err = newMark(options.Dir, options.Remove); err != nil {
 		return nil, err
 	}
@@ -167,6 +168,9 @@ func (m *Machine) Inside(name, path string, args []string) (string, []string) {
 	enter := []string{"enter", strconv.Itoa(m.first.id()), filepath.Join(m.group, "system", name), path}
 	return m.tools.machine, append(enter, args...)
 }
+
+// Has says whether a node is one of these.
+func (m *Machine) Has(node string) bool { return slices.Contains(m.options.Nodes, node) }
 
 // Dir is the folder of a node's kubelet.
 func (m *Machine) Dir(node string) string { return filepath.Join(m.options.Dir, node, "kubelet") }

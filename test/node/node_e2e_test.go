@@ -63,7 +63,7 @@ func TestAPodRuns(t *testing.T) {
 			t.Fatalf("it does not run: %+v", pod.Status)
 		}
 	}
-	out, err := m.Exec(t.Context(), pod, nil, "sh", "-c", "echo I am $(id -u); cat /proc/1/cmdline")
+	out, err := m.Exec(t.Context(), pod, "sh", "-c", "echo I am $(id -u); cat /proc/1/cmdline")
 	t.Logf("%q %v", out, err)
 	if err != nil {
 		t.Error(err)

@@ -126,10 +126,9 @@ func (c *Cast) startDriver(roles Roles) error {
 	if c.Control, err = control.Dial(controlSocket); err != nil {
 		return err
 	}
-	c.Driver = &Process{
-		Name: string(Driver), Path: c.stage.programs[Driver], Args: append(args, roles.Flags...),
-		Log: filepath.Join(c.dir, "driver.log"),
-	}
+	args = append(args, roles.Flags...)
+	c.Driver = &Process{Name: string(Driver), Path: c.stage.programs[Driver], Args: args, Log: filepath.Join(c.dir, "driver.log")}
+	c.moveIn(roles)
 	return c.Driver.Start()
 }
 
@@ -145,7 +144,9 @@ func (c *Cast) register(ctx context.Context, roles Roles) error {
 	object := &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: c.Info.Name},
 		// The kubelet played here attaches by itself where a driver wants it.
-		Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false), StorageCapacity: ptr.To(roles.Capacity)},
+		Spec: storagev1.CSIDriverSpec{
+			AttachRequired: ptr.To(false), StorageCapacity: ptr.To(roles.Capacity), FSGroupPolicy: ptr.To(storagev1.FileFSGroupPolicy),
+		},
 	}
 	_, err := c.stage.Kube.StorageV1().CSIDrivers().Create(ctx, object, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -171,7 +172,7 @@ func (c *Cast) register(ctx context.Context, roles Roles) error {
 			return err
 		}
 	}
-	return nil
+	return c.awaitKubelets(ctx, roles)
 }
 
 // addToNode merges by the driver's name, so that casts can register at the same time.

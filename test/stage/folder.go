@@ -12,18 +12,26 @@ import (
 )
 
 // Folder is a volume as a pod sees it. All access to data goes through it.
-type Folder string
+type Folder interface {
+	// Write puts a file into the volume.
+	Write(name, content string) error
+	// Read returns a file of the volume; one that is not there is an error that os.ErrNotExist is in.
+	Read(name string) (string, error)
+	// Destroy removes a file of the volume.
+	Destroy(name string) error
+}
 
-// Write puts a file into the volume.
-func (f Folder) Write(name, content string) error {
+// published is the folder of a simulated node's pod.
+type published string
+
+func (f published) Write(name, content string) error {
 	if err := os.WriteFile(filepath.Join(string(f), name), []byte(content), 0o644); err != nil {
 		return fmt.Errorf("writing into the volume: %w", err)
 	}
 	return nil
 }
 
-// Read returns a file of the volume; one that is not there is an error that os.ErrNotExist is in.
-func (f Folder) Read(name string) (string, error) {
+func (f published) Read(name string) (string, error) {
 	content, err := os.ReadFile(filepath.Join(string(f), name))
 	if err != nil {
 		return "", fmt.Errorf("reading from the volume: %w", err)
@@ -31,8 +39,7 @@ func (f Folder) Read(name string) (string, error) {
 	return string(content), nil
 }
 
-// Destroy removes a file of the volume.
-func (f Folder) Destroy(name string) error {
+func (f published) Destroy(name string) error {
 	if err := os.Remove(filepath.Join(string(f), name)); err != nil {
 		return fmt.Errorf("destroying a file of the volume: %w", err)
 	}

@@ -35,6 +35,8 @@ type Kubelet struct {
 
 	mu   sync.Mutex
 	pods map[types.UID][]publication
+	// real are the first volumes of pods on real nodes.
+	real map[types.UID]Folder
 }
 
 // publication is one volume of one pod.
@@ -46,7 +48,7 @@ type publication struct {
 }
 
 func newKubelet(c *Cast, dir string) *Kubelet {
-	return &Kubelet{cast: c, dir: dir, pods: map[types.UID][]publication{}}
+	return &Kubelet{cast: c, dir: dir, pods: map[types.UID][]publication{}, real: map[types.UID]Folder{}}
 }
 
 // Run does for a scheduled pod what makes it run: its volumes appear in folders, which are returned by the names that
@@ -54,6 +56,9 @@ func newKubelet(c *Cast, dir string) *Kubelet {
 func (k *Kubelet) Run(ctx context.Context, pod *corev1.Pod) (map[string]Folder, error) {
 	if pod.Spec.NodeName == "" {
 		return nil, fmt.Errorf("running pod %s: it has no node", pod.Name)
+	}
+	if k.cast.isReal(pod.Spec.NodeName) {
+		return k.runReal(ctx, pod)
 	}
 	folders := map[string]Folder{}
 	for _, volume := range pod.Spec.Volumes {
@@ -74,7 +79,7 @@ func (k *Kubelet) Run(ctx context.Context, pod *corev1.Pod) (map[string]Folder, 
 		k.mu.Lock()
 		k.pods[pod.UID] = append(k.pods[pod.UID], p)
 		k.mu.Unlock()
-		folders[volume.Name] = Folder(p.target)
+		folders[volume.Name] = published(p.target)
 	}
 	return folders, k.report(ctx, pod)
 }
@@ -196,10 +201,13 @@ func (k *Kubelet) secrets(ctx context.Context, reference *corev1.SecretReference
 func (k *Kubelet) Folder(pod *corev1.Pod) (Folder, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.pods[pod.UID]) == 0 {
-		return "", false
+	if folder := k.real[pod.UID]; folder != nil {
+		return folder, true
 	}
-	return Folder(k.pods[pod.UID][0].target), true
+	if len(k.pods[pod.UID]) == 0 {
+		return nil, false
+	}
+	return published(k.pods[pod.UID][0].target), true
 }
 
 // report writes the status that a kubelet would.
@@ -219,6 +227,9 @@ func (k *Kubelet) End(ctx context.Context, namespace, name string) error {
 	pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
+	}
+	if err == nil && k.cast.isReal(pod.Spec.NodeName) {
+		return k.endReal(ctx, pod)
 	}
 	if err == nil {
 		err = k.unpublish(ctx, pod.UID)

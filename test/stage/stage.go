@@ -4,8 +4,8 @@
 // deploy/ applied, simulated nodes, and any number of casts, each of them a CSI driver with the two sidecars beside it
 // as processes of their own.
 //
-// It owns processes, sockets, folders and mounts, and that none of them is left behind. It also plays the kubelet:
-// it publishes the volumes of pods through the driver's socket.
+// It owns processes, sockets, folders and mounts, and that none of them is left behind. It also plays the kubelet of
+// simulated nodes: it publishes the volumes of pods through the driver's socket. With real nodes it waits for theirs.
 //
 // It must not know what the sidecars decide; it starts them as a user would, with a socket and a kubeconfig.
 //
@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/csi-tandem/csi-tandem/test/controlplane"
+	"github.com/csi-tandem/csi-tandem/test/node"
 )
 
 // Namespace is where deploy/ installs the sidecars, and where their service accounts are.
@@ -37,6 +38,10 @@ type Options struct {
 	Out io.Writer
 	// Nodes are made with the stage; casts register their drivers on them.
 	Nodes []controlplane.Node
+	// Real are the names of nodes that are not simulated: pods run on them, and their kubelets call the driver. They need
+	// what node.Missing looks for. Disks are folders that each of them has for local volumes.
+	Real  []string
+	Disks []string
 	// AuditLog makes the API server write down who asked for what.
 	AuditLog bool
 	// Args are more flags of parts of the control plane.
@@ -50,6 +55,8 @@ type Stage struct {
 	// Kube and Snapshots speak to the API server as its administrator.
 	Kube      kubernetes.Interface
 	Snapshots snapshotclient.Interface
+	// Machine has the real nodes, and is nil without any.
+	Machine *node.Machine
 	// Root is the checkout that the programs and manifests are from.
 	Root string
 
@@ -102,7 +109,13 @@ func (s *Stage) open(ctx context.Context, options Options) error {
 	if s.Snapshots, err = snapshotclient.NewForConfig(s.Cluster.Config()); err != nil {
 		return fmt.Errorf("making a client for snapshots: %w", err)
 	}
-	return s.furnish(ctx)
+	if err := s.furnish(ctx); err != nil || len(options.Real) == 0 {
+		return err
+	}
+	s.Machine, err = node.Start(ctx, node.Options{
+		Dir: s.path("n"), Remove: s.dir, Kubeconfig: s.Cluster.Kubeconfig(), Kube: s.Kube, Nodes: options.Real, Disks: options.Disks, Out: s.out,
+	})
+	return err
 }
 
 // furnish applies what an administrator would, and takes credentials of the two service accounts.
@@ -134,6 +147,9 @@ func (s *Stage) Close() error { return errors.Join(s.End(), s.Remove()) }
 // End ends every process and removes every mount, and leaves the folder with the logs.
 func (s *Stage) End() error {
 	failures := []error{s.Settle()}
+	if s.Machine != nil {
+		failures = append(failures, s.Machine.Stop())
+	}
 	if s.Cluster != nil {
 		failures = append(failures, s.Cluster.Stop())
 	}

@@ -66,7 +66,7 @@ func (s *Scene) awaitBound(ctx context.Context, name string) (*corev1.Persistent
 func (s *Scene) awaitRunning(ctx context.Context, name string) (stage.Folder, *corev1.Pod, error) {
 	pod, err := s.pod(ctx, name)
 	if err != nil {
-		return "", nil, fmt.Errorf("reading pod %s: %w", name, err)
+		return nil, nil, fmt.Errorf("reading pod %s: %w", name, err)
 	}
 	var claims []string
 	for _, v := range pod.Spec.Volumes {
@@ -82,21 +82,29 @@ func (s *Scene) awaitRunning(ctx context.Context, name string) (stage.Folder, *c
 		return pod.Spec.NodeName != "", "the scheduler says: " + schedulerSays(pod), nil
 	}, claims...)
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	folders, err := s.Cast.Kubelet.Run(ctx, pod)
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	if pod, err = s.pod(ctx, name); err != nil {
-		return "", nil, fmt.Errorf("reading pod %s: %w", name, err)
+		return nil, nil, fmt.Errorf("reading pod %s: %w", name, err)
 	}
 	s.showPods(pod)
 	for _, folder := range folders {
-		s.Out.done("the volume is published on "+pod.Spec.NodeName+" by NodeStageVolume and NodePublishVolume", 0)
+		s.Out.done("the volume is published on "+pod.Spec.NodeName+" by NodeStageVolume and NodePublishVolume"+s.who(), 0)
 		return folder, pod, nil
 	}
-	return "", pod, nil
+	return nil, pod, nil
+}
+
+// who calls the driver for a pod.
+func (s *Scene) who() string {
+	if s.Stage.Machine != nil {
+		return ", which its kubelet called"
+	}
+	return ""
 }
 
 func schedulerSays(pod *corev1.Pod) string {

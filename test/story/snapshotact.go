@@ -201,11 +201,11 @@ func destroyDiary(ctx context.Context, s *Scene) error {
 func (s *Scene) again(ctx context.Context, name string) (stage.Folder, error) {
 	pod, err := s.pod(ctx, name)
 	if err != nil {
-		return "", fmt.Errorf("reading pod %s: %w", name, err)
+		return nil, fmt.Errorf("reading pod %s: %w", name, err)
 	}
 	folder, ok := s.Cast.Kubelet.Folder(pod)
 	if !ok {
-		return "", fmt.Errorf("pod %s has no volume published", name)
+		return nil, fmt.Errorf("pod %s has no volume published", name)
 	}
 	return folder, nil
 }

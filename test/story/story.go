@@ -96,7 +96,7 @@ func Play(ctx context.Context, s *Scene) error {
 		return &StepError{Step: "0", Err: err}
 	}
 	s.before = stored
-	for number, a := range acts() {
+	for number, a := range s.acts() {
 		s.Out.act(number+1, a.title, a.says)
 		for i, st := range a.steps {
 			name := fmt.Sprintf("%d.%d %q", number+1, i+1, st.title)
@@ -116,16 +116,21 @@ func Play(ctx context.Context, s *Scene) error {
 }
 
 // Steps counts the steps of the whole story.
-func Steps() int {
+func (s *Scene) Steps() int {
 	count := 0
-	for _, a := range acts() {
+	for _, a := range s.acts() {
 		count += len(a.steps)
 	}
 	return count
 }
 
-func acts() []act {
-	return []act{snapshotAct(), zoneAct(), rackAct(), localAct()}
+// acts are one more where nodes are real.
+func (s *Scene) acts() []act {
+	all := []act{snapshotAct(), zoneAct(), rackAct(), localAct()}
+	if s.Stage.Machine != nil {
+		all = append(all, zonesAct())
+	}
+	return all
 }
 
 // fact writes down what was found. Names that the API server or the driver make up do not belong here.

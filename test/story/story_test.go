@@ -122,7 +122,7 @@ func TestAdmits(t *testing.T) {
 
 func TestNodesAreThoseOfTheStory(t *testing.T) {
 	var tainted, workers []string
-	for _, n := range Nodes() {
+	for _, n := range Nodes(OneZone) {
 		if len(n.Taints) > 0 {
 			tainted = append(tainted, n.Name)
 			continue
