@@ -39,17 +39,32 @@ func retired() []sidecar.Flag {
 	}
 }
 
-// rights are what the rooms do with the API beyond their caches.
+// rights are what the rooms do with the API beyond their caches, whatever the driver can do.
 func rights() []sidecar.Right {
-	const snapshots, storage = "snapshot.storage.k8s.io", "storage.k8s.io"
 	return []sidecar.Right{
 		{Resource: "persistentvolumes", Verbs: "get create patch delete", Why: "making and deleting volumes"},
 		{Resource: "persistentvolumeclaims", Verbs: "get patch", Why: "giving a selected node back, and protecting the source of a clone"},
 		{Resource: "events", Verbs: "create", Why: "telling users what happens"},
 		{Resource: "secrets", Verbs: "get", Why: "the secrets that classes name"},
-		{Group: storage, Resource: "volumeattributesclasses", Verbs: "get", Why: "claims that name a VolumeAttributesClass"},
-		{Group: snapshots, Resource: "volumesnapshots", Verbs: "get patch", Why: "restoring from a snapshot"},
-		{Group: snapshots, Resource: "volumesnapshotcontents", Verbs: "get", Why: "restoring from a snapshot"},
+	}
+}
+
+// countRight is for a process of one node, which has no cache of them.
+func countRight() sidecar.Right {
+	return sidecar.Right{Group: "storage.k8s.io", Resource: "csinodes", Verbs: "list", Why: "counting the nodes that may take a claim"}
+}
+
+// attributesRight is for drivers that change volumes.
+func attributesRight() sidecar.Right {
+	return sidecar.Right{Group: "storage.k8s.io", Resource: "volumeattributesclasses", Verbs: "get", Why: "claims that name a VolumeAttributesClass"}
+}
+
+// restoreRights are for drivers with snapshots.
+func restoreRights() []sidecar.Right {
+	const group, why = "snapshot.storage.k8s.io", "restoring from a snapshot"
+	return []sidecar.Right{
+		{Group: group, Resource: "volumesnapshots", Verbs: "get patch", Why: why},
+		{Group: group, Resource: "volumesnapshotcontents", Verbs: "get", Why: why},
 	}
 }
 

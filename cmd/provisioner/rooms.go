@@ -21,6 +21,7 @@ import (
 const (
 	canSnapshot = csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT
 	canAttach   = csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME
+	canModify   = csi.ControllerServiceCapability_RPC_MODIFY_VOLUME
 )
 
 // kindClaim is what most rooms here work on.
@@ -46,9 +47,7 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 	claimOptions := *r.claim
 	claimOptions.Topology, claimOptions.AttributesClass = env.Gates.Enabled(gateTopology), env.Gates.Enabled(gateAttributes)
 	claimOptions.CrossNamespace = env.Gates.Enabled(gateCrossNamespace)
-	if !env.Gates.IsGiven(gateAttributes) && !claim.FetchAttributesServed(ctx, env.Client) {
-		claimOptions.AttributesClass = false
-	}
+	claimOptions.AttributesClass = claimOptions.AttributesClass && r.mayModify(ctx, env)
 	if claimOptions.Metadata.NeedsNamespace() {
 		env.Require(namespaceRight())
 	}
@@ -62,6 +61,7 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 	}
 	deps.Local = local
 	if env.Node != "" {
+		env.Require(countRight())
 		deps.Surveyor, deps.CountNodes = env.Driver, claim.CountNodes(env.Client)
 	}
 	sources, protecting := r.setupSources(env, local)
@@ -79,6 +79,7 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 	watched := claim.Watched{Claims: claims, Classes: classes}
 	if env.Capabilities.Has(canSnapshot) {
 		watched.Snapshots = env.Snapshots()
+		env.Require(restoreRights()...)
 	}
 	if claimOptions.CrossNamespace {
 		// Not needed: only claims with a foreign source wait where the cluster does not have the kind.
@@ -91,6 +92,16 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 	sources.IsInUse = room.IsInUse // each knows the other, and one has to be made first
 	runnables := []sidecar.Runnable{{Name: claim.QueueName, Needs: needs, Run: room.Run, Kind: kindClaim, Status: room.Status}, r.setupVolumes(env, capacities, room)}
 	return slices.Concat(runnables, afterBegin(room, protecting), publishing), nil
+}
+
+// mayModify tells whether VolumeAttributesClasses count. A driver that changes no volumes says so at each claim that names one, for
+// which nothing has to be asked.
+func (r *rooms) mayModify(ctx context.Context, env *sidecar.Env) bool {
+	if !env.Capabilities.Has(canModify) {
+		return true
+	}
+	env.Require(attributesRight())
+	return env.Gates.IsGiven(gateAttributes) || claim.FetchAttributesServed(ctx, env.Client)
 }
 
 // setupVolumes wires what deletes volumes. The room of claims ends what was begun for the claim of one, and hears

@@ -72,7 +72,7 @@ func bindingRights() []sidecar.Right {
 		{Group: snapshotGroup, Resource: "volumesnapshots", Verbs: "get patch", Why: why},
 		{Group: snapshotGroup, Resource: "volumesnapshots/status", Verbs: "patch", Why: why},
 		{Group: snapshotGroup, Resource: "volumesnapshotcontents", Verbs: "get create patch delete", Why: why},
-		{Resource: "persistentvolumeclaims", Verbs: "get patch", Why: why},
+		{Resource: "persistentvolumeclaims", Verbs: "patch", Why: why},
 		{Resource: "persistentvolumes", Verbs: "get", Why: why},
 	}
 }

@@ -28,7 +28,7 @@ type Manifest struct {
 }
 
 // loose are kinds for which no Go type is at hand here; for them only the head is read.
-var loose = []string{"CustomResourceDefinition", "Kustomization", "ReferenceGrant"}
+var loose = []string{"Component", "CustomResourceDefinition", "Kustomization", "ReferenceGrant"}
 
 // Manifests decodes every YAML file of the trees, strictly: an unknown or doubled field is a slip that the API server would
 // drop in silence.
@@ -104,8 +104,9 @@ type head struct {
 	Metadata   struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
-	Resources []string `json:"resources"`
-	Spec      struct {
+	Resources  []string `json:"resources"`
+	Components []string `json:"components"`
+	Spec       struct {
 		Group string `json:"group"`
 		Names struct {
 			Plural string `json:"plural"`
@@ -136,8 +137,8 @@ func checkLoose(root fs.FS, p string, h head) error {
 		if want := h.Spec.Names.Plural + "." + h.Spec.Group; h.Metadata.Name != want {
 			return fmt.Errorf("the definition is called %q and defines %q", h.Metadata.Name, want)
 		}
-	case "Kustomization":
-		for _, resource := range h.Resources {
+	case "Component", "Kustomization":
+		for _, resource := range slices.Concat(h.Resources, h.Components) {
 			if _, err := fs.Stat(root, path.Join(path.Dir(p), resource)); err != nil {
 				return fmt.Errorf("names a resource that is not there: %w", err)
 			}

@@ -207,6 +207,6 @@ func covers(where string, got, recorded []right) []Finding {
 func named(got []right, r right) bool {
 	return slices.ContainsFunc(got, func(g right) bool {
 		resource, _, isNamed := strings.Cut(g.resource, "=")
-		return isNamed && resource == r.resource && g.scope == r.scope && g.group == r.group && g.verb == r.verb
+		return isNamed && resource == r.resource && (g.scope == r.scope || g.scope == everywhere) && g.group == r.group && g.verb == r.verb
 	})
 }

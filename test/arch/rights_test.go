@@ -3,61 +3,46 @@
 package arch
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/csi-tandem/csi-tandem/test/rights"
 )
 
-// needs is what each program does with the API. Whoever adds an effect adds its verb here and in deploy/, in one commit.
-var needs = map[string][]need{
-	"provisioner": {
-		{everywhere, "core", "persistentvolumes", "get list watch create patch delete", "volumes are made, protected, deleted; get is the live read before a deletion"},
-		{everywhere, "core", "persistentvolumeclaims", "get list watch patch", "the selected node taken back; a clone's source protected"},
-		{everywhere, "storage.k8s.io", "storageclasses", "get list watch", "parameters"},
-		{everywhere, "core", "events", "create patch", "patch raises the count of an event"},
-		{everywhere, "core", "secrets", "get", "live, at the moment of a call"},
-		{everywhere, "core", "namespaces", "get", "labels that the driver is told, live, with --create-parameter-namespace-labels and -annotations only"},
-		{everywhere, "storage.k8s.io", "csinodes", "get list watch", "topology keys"},
-		{everywhere, "core", "nodes", "get list watch", "topology values"},
-		{everywhere, "storage.k8s.io", "volumeattachments", "get list watch", "a volume still attached is not deleted"},
-		{everywhere, "storage.k8s.io", "volumeattributesclasses", "get", "mutable parameters"},
-		{everywhere, "snapshot.storage.k8s.io", "volumesnapshots", "get list watch patch", "restore; the snapshot protected meanwhile"},
-		{everywhere, "snapshot.storage.k8s.io", "volumesnapshotcontents", "get", "the handle to restore from"},
-		{everywhere, "gateway.networking.k8s.io", "referencegrants", "get list watch", "sources in another namespace"},
-		{home, "coordination.k8s.io", "leases", "get list watch create patch", "leader election"},
-		{home, "core", "configmaps", "get create patch", "the record of open attempts"},
-		{home, "storage.k8s.io", "csistoragecapacities", "get list watch create patch delete", "capacity"},
-		{home, "core", "pods", "get", "the owner of capacity objects"},
-		{home, "apps", "replicasets", "get", "the owner of the owner"},
-		{home, "apps", "daemonsets", "get", "the owner of the owner"},
-	},
-	"snapshotter": {
-		{everywhere, "core", "events", "create patch", "patch raises the count of an event"},
-		{everywhere, "core", "secrets", "get", "live, at the moment of a call"},
-		{everywhere, "snapshot.storage.k8s.io", "volumesnapshotclasses", "get list watch", "parameters, the default class"},
-		{everywhere, "snapshot.storage.k8s.io", "volumesnapshotcontents", "get list watch create patch delete", "the content is the order to the driver"},
-		{everywhere, "snapshot.storage.k8s.io", "volumesnapshotcontents/status", "patch", "what the driver answered"},
-		{everywhere, "snapshot.storage.k8s.io", "volumesnapshots", "get list watch patch", "finalizers; get is the live read before a deletion"},
-		{everywhere, "snapshot.storage.k8s.io", "volumesnapshots/status", "patch", "ready and bound"},
-		{everywhere, "core", "persistentvolumes", "get", "from the claim to its handle"},
-		{everywhere, "core", "persistentvolumeclaims", "get list watch patch", "the source protected until it is cut"},
-		{everywhere, "core", "nodes", "list watch", "which node's snapshotter has to take it, with --enable-distributed-snapshotting only"},
-		{home, "coordination.k8s.io", "leases", "get list watch create patch", "leader election of both halves"},
-		{"kube-system", "coordination.k8s.io", "leases=snapshot-controller-leader", "get list watch", "the sign of another binder"},
-	},
+// needed is what the table says of a program with all its features.
+func needed(t *testing.T, program string) []right {
+	t.Helper()
+	rows, err := rights.Rows(rights.Complete(rights.Program(program)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []right
+	for _, r := range rights.Expand(rows) {
+		scope, resource := everywhere, r.Resource
+		if r.Scope == rights.Home {
+			scope = home
+		}
+		if r.Name != "" {
+			resource += "=" + r.Name
+		}
+		all = append(all, right{scope, cmp.Or(r.Group, "core"), resource, r.Verb})
+	}
+	return all
 }
 
 // TestRights: the manifests grant what the table says, and all that was recorded from a run on a real API server.
 func TestRights(t *testing.T) {
-	for program, table := range needs {
+	for _, program := range []string{"provisioner", "snapshotter"} {
 		t.Run(program, func(t *testing.T) {
 			dir := "deploy/" + program
 			manifests, found := Manifests(os.DirFS(root), dir)
 			got, faults := grantedTo(manifests, "csi-"+program)
-			found = append(append(found, faults...), compare(dir, got, expand(table))...)
+			found = append(append(found, faults...), compare(dir, got, needed(t, program))...)
 			for _, f := range sorted(append(found, recordFaults(t, "verbs-"+program+".txt", got)...)) {
 				t.Error(f)
 			}

@@ -29,36 +29,24 @@ const recordVariable = "CSI_TANDEM_RECORD"
 // a subresource follows its resource after a slash.
 type verb string
 
-// Reasons for rights that no test here makes a program use.
+// Reasons for rights that no test here makes a program use with the accounts of all rights.
 const (
-	forExplain  = "the command explain reads single objects"
 	forAttached = "with drivers that attach volumes, which the example driver does not"
 	forGrants   = "with the gate CrossNamespaceVolumeDataSource"
 )
 
 // unused are the granted verbs that may go unused in a run, each with the reason for which it is granted. A verb that only
-// some runs use may stand here.
+// some runs use may stand here. The tests of single features use them, with accounts of their own.
 var unused = map[stage.Program]map[verb]string{
 	stage.Provisioner: {
-		"storage.k8s.io csistoragecapacities get":         "for who looks at them by hand with the account of the provisioner",
 		"apps replicasets get":                            "the owner of capacity objects, with --capacity-ownerref-level=2",
 		"apps daemonsets get":                             "the owner of capacity objects, with --capacity-ownerref-level=2",
-		"gateway.networking.k8s.io referencegrants get":   forGrants,
 		"gateway.networking.k8s.io referencegrants watch": forGrants,
 		"core namespaces get":                             "with --create-parameter-namespace-labels or -annotations",
-		"core events patch":                               "an event that is repeated raises a count",
-		"core persistentvolumeclaims get":                 forExplain,
-		"core nodes get":                                  forExplain,
-		"storage.k8s.io csinodes get":                     forExplain,
-		"storage.k8s.io storageclasses get":               forExplain,
-		"storage.k8s.io volumeattachments get":            forAttached,
 		"storage.k8s.io volumeattachments watch":          forAttached,
+		"core persistentvolumeclaims get":                 "before the data of a volume is deleted that a claim still names",
 	},
-	stage.Snapshotter: {
-		"core events patch":                          "an event that is repeated raises a count",
-		"core persistentvolumeclaims get":            forExplain,
-		snapshotGroup + " volumesnapshotclasses get": forExplain,
-	},
+	stage.Snapshotter: {},
 }
 
 // isExplained tells whether there is a reason for a right that was not used.

@@ -166,7 +166,7 @@ func (w *world) await(what string, holds func() (bool, string)) {
 		if done {
 			return
 		}
-		for _, p := range w.cast.Processes() {
+		for _, p := range w.processes() {
 			if ends := p.Ends(); len(ends) > 0 {
 				w.Fatalf("while waiting until %s: %q, its last words:\n%s", what, ends, p.LogTail(5))
 			}
@@ -175,6 +175,14 @@ func (w *world) await(what string, holds func() (bool, string)) {
 			w.Fatalf("waited for %s until %s: %s", patience, what, why)
 		}
 	}
+}
+
+// processes are those of the cast; a world in which nothing runs has none.
+func (w *world) processes() []*stage.Process {
+	if w.cast == nil {
+		return nil
+	}
+	return w.cast.Processes()
 }
 
 // unreadable is the answer of a condition whose object could not be read.
