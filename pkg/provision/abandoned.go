@@ -34,6 +34,11 @@ func (a Answer) isAbandoned() bool { return IsAbandoned(a.Claim) }
 // volume all the same.
 func afterNothing(a Answer) Outcome {
 	if a.isAbandoned() {
+		// Whether the first call has made the volume stays open: a driver that lacks the source often says so before it
+		// looks for the name. But whoever deletes the source need not wait for that.
+		if fault.IsNotFound(a.Err) {
+			a.Attempt = a.Attempt.asFreed()
+		}
 		return afterVague(a)
 	}
 	next := *a.Attempt.asOpen()

@@ -55,6 +55,8 @@ type Attempt struct {
 	// and Bare that it was then asked for without.
 	NoSecret time.Time
 	Bare     bool
+	// Freed tells that the source need not stay for this attempt: nobody waits, and the driver says that it has none.
+	Freed bool
 	// Full counts the answers in a row that there is no room, while the outcome is open.
 	Full int
 	// Parked tells that the node was given back: the request is repeated only once nobody waits any more.
@@ -95,6 +97,13 @@ func (a *Attempt) asMade(volume *csi.Volume) *Attempt {
 func (a *Attempt) asOpen() *Attempt {
 	next := *a
 	next.Open, next.Full, next.NotBefore = true, 0, time.Time{}
+	return &next
+}
+
+// asFreed is the attempt after the driver has said that there is no such source.
+func (a *Attempt) asFreed() *Attempt {
+	next := *a
+	next.Freed = next.Source != nil
 	return &next
 }
 

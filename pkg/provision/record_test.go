@@ -61,13 +61,13 @@ func fullAttempt() *provision.Attempt {
 		Secret: &corev1.SecretReference{Namespace: "n", Name: "s"}, Volume: volume, Node: "n1", Topology: true, InTree: true, Migration: translator,
 		Source:   &provision.Source{Kind: "VolumeSnapshot", Namespace: "default", Name: "snap"},
 		Warnings: []topology.Warning{{Cause: "c", Text: "t"}}, Away: "away", Short: "short",
-		Open: true, Prompt: 2, NotBefore: kit.Start, Vague: kit.Start, Told: true, NoSecret: kit.Start, Bare: true, Full: 1, Parked: true,
+		Open: true, Prompt: 2, NotBefore: kit.Start, Vague: kit.Start, Told: true, NoSecret: kit.Start, Bare: true, Freed: true, Full: 1, Parked: true,
 		Made: &csi.Volume{VolumeId: "v"}, Undoing: &provision.Undoing{Handle: "v", Why: "too small"},
 	}
 }
 
 // begunAnew are the fields that mean nothing in another process.
-var begunAnew = []string{"Warnings", "Prompt", "NotBefore", "Vague", "Told", "NoSecret", "Bare", "Full", "Made"}
+var begunAnew = []string{"Warnings", "Prompt", "NotBefore", "Vague", "Told", "NoSecret", "Bare", "Freed", "Full", "Made"}
 
 // TestRecord: what is recorded makes the same call and the same PersistentVolume. Catches a new field that nobody has thought of
 // recording, in the attempt or in the request.

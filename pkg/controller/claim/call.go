@@ -104,6 +104,9 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 		return c.undo(ctx, s, o)
 	case provision.KeepTrying:
 		c.memory.keep(o.Attempt, c.Clock.Now())
+		if o.Attempt.Freed && !s.attempt.Freed {
+			c.settled(o.Attempt)
+		}
 		if o.Tell {
 			c.tellLost(ctx, s.attempt, "still trying", o.Err)
 		}

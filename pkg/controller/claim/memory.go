@@ -123,7 +123,7 @@ func (m *memory) uses(source provision.Source) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, attempt := range m.attempts {
-		if attempt.Source != nil && *attempt.Source == source {
+		if attempt.Source != nil && *attempt.Source == source && !attempt.Freed {
 			return true
 		}
 	}
