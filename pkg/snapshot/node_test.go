@@ -30,7 +30,9 @@ func TestNodeOf(t *testing.T) {
 		want, complains string
 		looks           int
 	}{
-		{name: "S97 no affinity, no label", identity: "1-2-d-n1"},
+		{name: "S97 no affinity, the node that made it", identity: "1-2-d-n1", want: "n1", looks: 1},
+		{name: "S97 no affinity, and who made it is gone", identity: "1-2-d-n9", looks: 1},
+		{name: "S97 no affinity, and no node made it", identity: "1-2-d", looks: 1},
 		{name: "S97 the node of the affinity", key: "host", value: "n2", want: "n2", looks: 3},
 		{name: "S97 of several the one that made it, with one look", key: "zone", value: "a", identity: "1-2-d-n2", want: "n2", looks: 1},
 		{name: "S97 of several the first, when nobody knows", key: "zone", value: "a", identity: "1-2-d", want: "n1", looks: 2},
