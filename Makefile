@@ -109,3 +109,11 @@ verify: ## Check format, vet, the rules of the house, go.mod, and that nothing i
 .PHONY: lint
 lint: ## Run golangci-lint (fetched in the version of versions.mk; the only target that needs a download of its own)
 	@$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run ./...
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what the programs call (needs the Go vulnerability database, or VULNDB=file:///… for a copy)
+	@GOBIN="$(CURDIR)/bin" $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	@bin/govulncheck $(if $(VULNDB),-db='$(VULNDB)') ./cmd/... || { code=$$?; \
+	  if [ $$code -eq 3 ]; then echo "FAIL: vulncheck: the programs call what is known to be vulnerable, see above" >&2; \
+	  else echo "FAIL: vulncheck: nothing was checked, see above; where the Go vulnerability database cannot be reached, VULNDB names a copy" >&2; fi; \
+	  exit $$code; }
