@@ -3,12 +3,17 @@
 package claim_test
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -106,5 +111,25 @@ func wantRefs(t *testing.T, v *corev1.PersistentVolume, want []string) {
 		if value == "theirs" && !slices.Contains([]string{wellknown.AnnDeletionSecretName, wellknown.AnnModifySecretName}, key) {
 			t.Errorf("annotation %s of the claim is on the volume", key)
 		}
+	}
+}
+
+// TestASecretThatMayNotBeRead: with rights in some namespaces only, a class that names a secret of another one is told at its
+// claims, and the driver is not asked without it. Catches a room that takes a refusal for a secret that does not exist.
+func TestASecretThatMayNotBeRead(t *testing.T) {
+	h := kit.New(t)
+	h.Driver.Capabilities = can()
+	h.Put(kit.Class(kit.ClassName, func(c *storagev1.StorageClass) {
+		c.Parameters = map[string]string{wellknown.ParamSecretName: "ours", wellknown.ParamSecretNamespace: "storage"}
+	}), kit.Claim("data"))
+	h.API.Fail("get", "secrets", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "ours", errors.New("no right there")), 99)
+	start(h)
+	h.Horizon = 10 * time.Minute
+	h.Settle()
+	if calls := requests(h); len(calls) > 0 {
+		t.Errorf("the driver was asked without its secret: %v", calls)
+	}
+	if told := strings.Join(h.Log.Lines(), "\n"); !strings.Contains(told, failed+`error getting secret ours in namespace storage: secrets "ours" is forbidden: no right there`) {
+		t.Errorf("told: %s", told)
 	}
 }
