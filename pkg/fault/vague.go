@@ -9,7 +9,13 @@ import "google.golang.org/grpc/codes"
 // found out.
 func IsVague(err error) bool {
 	e := Of(err)
-	return e != nil && (e.Code == codes.Internal || e.Code == codes.Unknown)
+	return e != nil && (e.Code == codes.Internal || e.Code == codes.Unknown || isLostOnTheWay(e))
+}
+
+// isLostOnTheWay tells that there was an answer, which gRPC did not let through. As the driver's own word the code would be
+// final for a volume.
+func isLostOnTheWay(e *Error) bool {
+	return e.Op == CreateVolume && e.Code == codes.ResourceExhausted && e.Class == Uncertain
 }
 
 // IsEvasive tells that the driver's answer says nothing about the outcome of an earlier call, and that the

@@ -17,6 +17,9 @@ func TestIsVague(t *testing.T) {
 			t.Errorf("%v: %v, want %v", code, got, want)
 		}
 	}
+	if !IsVague(New(CreateVolume, status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"))) {
+		t.Error("an answer that is too large says nothing, and nothing runs any more: it must not be repeated for ever for nobody")
+	}
 	if IsVague(errors.New("no answer")) || IsVague(nil) {
 		t.Error("what the driver did not say is not vague")
 	}
