@@ -60,6 +60,7 @@ type Conn struct {
 	identity   csi.IdentityClient
 	controller csi.ControllerClient
 	node       csi.NodeClient
+	calls      *traced
 	losses     atomic.Int64
 }
 
@@ -100,8 +101,8 @@ func Connect(ctx context.Context, options Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the driver at %s: %w", options.Address, err)
 	}
-	c.conn = conn
-	c.identity, c.controller, c.node = csi.NewIdentityClient(conn), csi.NewControllerClient(conn), csi.NewNodeClient(conn)
+	c.conn, c.calls = conn, &traced{ClientConnInterface: conn}
+	c.identity, c.controller, c.node = csi.NewIdentityClient(c.calls), csi.NewControllerClient(c.calls), csi.NewNodeClient(c.calls)
 	return c, nil
 }
 
@@ -143,8 +144,10 @@ func (c *Conn) Identify(ctx context.Context) (Identity, error) {
 	if err := checkName(info.GetName()); err != nil {
 		return Identity{}, fmt.Errorf("asking the driver for its name: %w", err)
 	}
+	name := info.GetName()
+	c.calls.driver.Store(&name)
 	if c.metrics != nil {
-		c.metrics.SetDriverName(info.GetName())
+		c.metrics.SetDriverName(name)
 	}
 	capabilities, err := c.fetchCapabilities(ctx)
 	return Identity{Name: info.GetName(), Version: info.GetVendorVersion(), Capabilities: capabilities}, err

@@ -56,13 +56,19 @@ func serve(t *testing.T) *server {
 
 func (s *server) start(t *testing.T) {
 	t.Helper()
+	s.startAs(t, s)
+}
+
+// startAs lets another answer for the controller.
+func (s *server) startAs(t *testing.T, controller csi.ControllerServer) {
+	t.Helper()
 	listener, err := net.Listen("unix", s.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.grpc, s.done = grpc.NewServer(), make(chan struct{})
 	csi.RegisterIdentityServer(s.grpc, s)
-	csi.RegisterControllerServer(s.grpc, s)
+	csi.RegisterControllerServer(s.grpc, controller)
 	csi.RegisterNodeServer(s.grpc, s)
 	go func(server *grpc.Server, done chan struct{}) {
 		defer close(done)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
+	"github.com/csi-tandem/csi-tandem/pkg/trace"
 )
 
 // keptQueued is how many keys are known before somebody has looked at them. At the start of a large cluster there are
@@ -204,6 +205,9 @@ func Chose(ctx context.Context, step any) {
 	klog.FromContext(ctx).V(4).Info("step", "step", fmt.Sprintf("%T", step))
 	if note, ok := ctx.Value(choosing{}).(func(any)); ok {
 		note(step)
+	}
+	if trace.IsTraced(ctx) {
+		trace.Chose(ctx, stepName(step))
 	}
 }
 

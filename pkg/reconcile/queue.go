@@ -199,7 +199,7 @@ func (q *Queue) next(name string) (Key, bool) {
 func (q *Queue) handleOne(ctx context.Context, key Key) {
 	logger := q.loggerFor(ctx, key)
 	q.ledger.begin(key)
-	result, err := q.handle(q.withChoice(klog.NewContext(ctx, logger), key), key)
+	result, err := q.look(q.withChoice(klog.NewContext(ctx, logger), key), key)
 	switch {
 	case err == nil:
 		q.backoff.Forget(key)

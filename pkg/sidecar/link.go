@@ -64,6 +64,7 @@ func (l *life) connect(ctx context.Context) (*link, error) {
 		_ = conn.Close()
 		return nil, err
 	}
+	l.tracer.ServeDriver(identity.Name)
 	klog.FromContext(ctx).Info("Driver identified", "driver", identity.Name, "version", identity.Version, "capabilities", identity.Capabilities.String())
 	for _, required := range l.Requires {
 		if !identity.Capabilities.Has(required) {

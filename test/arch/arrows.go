@@ -23,7 +23,7 @@ var (
 	}, factsBar...)
 	facts   = []string{"wellknown", "fault", "capability"}
 	thought = []string{"topology", "params", "binding", "snapshot", "provision", "capacity"}
-	hands   = []string{"driver", "throttle", "kube", "attempt", "reconcile"}
+	hands   = []string{"driver", "throttle", "kube", "attempt", "reconcile", "trace"}
 	// rooms may also translate what is from before the driver.
 	besides = []string{"migration"}
 )
@@ -44,11 +44,14 @@ var arrows = map[string]row{
 
 	"migration": {barred: []string{"context", "k8s.io/client-go/", "github.com/container-storage-interface/"}},
 
-	"driver":    {ours: []string{"fault", "capability"}, barred: []string{"k8s.io/client-go/", "k8s.io/api/"}},
+	// Spans hold no words of others: what could put them there is kept out.
+	"trace": {barred: []string{"k8s.io/client-go/", "k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/klog/", "google.golang.org/grpc/", "github.com/container-storage-interface/"}},
+
+	"driver":    {ours: []string{"fault", "capability", "trace"}, barred: []string{"k8s.io/client-go/", "k8s.io/api/"}},
 	"throttle":  {ours: []string{"fault"}, barred: []string{"k8s.io/client-go/", "k8s.io/api/", "k8s.io/klog/", "google.golang.org/grpc/"}},
-	"kube":      {ours: []string{"wellknown", "fault", "topology"}, barred: []string{"google.golang.org/grpc/", "github.com/container-storage-interface/"}},
+	"kube":      {ours: []string{"wellknown", "fault", "topology", "trace"}, barred: []string{"google.golang.org/grpc/", "github.com/container-storage-interface/"}},
 	"attempt":   {ours: []string{"kube"}, barred: []string{"google.golang.org/", "github.com/container-storage-interface/", "github.com/kubernetes-csi/"}},
-	"reconcile": {ours: []string{"fault"}, barred: []string{"k8s.io/api/", "github.com/container-storage-interface/", "github.com/kubernetes-csi/", "google.golang.org/grpc/"}},
+	"reconcile": {ours: []string{"fault", "trace"}, barred: []string{"k8s.io/api/", "github.com/container-storage-interface/", "github.com/kubernetes-csi/", "google.golang.org/grpc/"}},
 
 	"controller/": {ours: slices.Concat(facts, thought, hands, besides), barred: []string{"google.golang.org/grpc/"}},
 
@@ -179,6 +182,7 @@ var owners = []owner{
 	{"k8s.io/client-go/informers/", nil, "it is half of a program's size"},
 	{"k8s.io/component-base/metrics", []string{"driver", "sidecar"}, "what is measured has two sources"},
 	{"k8s.io/component-base/", []string{"sidecar"}, "logging and feature gates are set up once"},
+	{"go.opentelemetry.io/", nil, "it is half a megabyte of each idle process: pkg/trace makes the spans"},
 	{"k8s.io/csi-translation-lib", []string{"migration"}, "one form of a volume is decided on, the other is only stored"},
 }
 

@@ -218,15 +218,15 @@ func (p *Process) LogTail(count int) string {
 	return strings.Join(all[max(0, len(all)-count):], "\n")
 }
 
-// plainEnvironment drops what would steer a sidecar besides its flags: KUBECONFIG wins over --kubeconfig, and a proxy
-// would get between.
+// plainEnvironment drops what would steer a sidecar besides its flags: KUBECONFIG wins over --kubeconfig, a proxy would get
+// between, and traces would go to somebody's collector.
 func plainEnvironment(environment []string) []string {
 	var kept []string
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
 		switch {
 		case strings.HasPrefix(name, "KUBE"), name == "POD_NAMESPACE", name == "NAMESPACE", name == "POD_NAME", name == "NODE_NAME":
-		case strings.HasSuffix(strings.ToLower(name), "_proxy"):
+		case strings.HasSuffix(strings.ToLower(name), "_proxy"), strings.HasPrefix(name, "OTEL_"):
 		default:
 			kept = append(kept, entry)
 		}

@@ -108,7 +108,7 @@ func TestChaosLeavesEverybodyRunning(t *testing.T) {
 }
 
 func TestPlainEnvironment(t *testing.T) {
-	got := plainEnvironment([]string{"PATH=/bin", "KUBECONFIG=/x", "HTTPS_PROXY=y", "no_proxy=z", "POD_NAMESPACE=a", "HOME=/h"})
+	got := plainEnvironment([]string{"PATH=/bin", "KUBECONFIG=/x", "HTTPS_PROXY=y", "no_proxy=z", "POD_NAMESPACE=a", "OTEL_EXPORTER_OTLP_ENDPOINT=b", "HOME=/h"})
 	if want := []string{"PATH=/bin", "HOME=/h"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/pkg/topology"
+	"github.com/csi-tandem/csi-tandem/pkg/trace"
 )
 
 // Driver is what the room asks of a CSI driver. Failures are *fault.Error.
@@ -137,6 +138,9 @@ func (c *Controller) Status() reconcile.Status { return c.queue.Status() }
 // Reconcile takes one claim as far as it goes without waiting, with one call of CreateVolume at most.
 // What a step reads or protects becomes input of the next decision.
 func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+	trace.About(ctx, trace.Subject{
+		Kind: "PersistentVolumeClaim", Namespace: key.Namespace, Name: key.Name, UID: string(key.UID), Operation: trace.Create,
+	})
 	in := c.gather(key)
 	for range maxSteps {
 		step := provision.NextClaimStep(in)

@@ -117,6 +117,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 		if !ok {
 			return reconcile.Result{}, nil // deleted, and nothing of it is left to do
 		}
+		kube.About(ctx, r.content, r.content.Spec.VolumeSnapshotRef.UID)
 		step := snapshot.NextContentStep(in)
 		if _, waits := step.(snapshot.Wait); waits {
 			reconcile.Postponed(ctx, step)

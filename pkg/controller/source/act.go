@@ -12,6 +12,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/trace"
 )
 
 // task is a source and what is known about it.
@@ -24,6 +25,7 @@ type task[T kube.Object] struct {
 // act does the next step of a source. Every reason to hold one ends with an event that brings it back.
 func act[T kube.Object](ctx context.Context, client kube.Client, store *kube.Store[T], t task[T]) error {
 	logger := klog.FromContext(ctx)
+	about(ctx, t)
 	step, err := next(ctx, t)
 	if err != nil {
 		return err
@@ -40,6 +42,14 @@ func act[T kube.Object](ctx context.Context, client kube.Client, store *kube.Sto
 		return lift(ctx, client, store, t)
 	}
 	return fmt.Errorf("a step of source %s has no effect here", kube.KeyOf(t.source))
+}
+
+func about[T kube.Object](ctx context.Context, t task[T]) {
+	if o := t.in.Object; o != nil && trace.IsTraced(ctx) {
+		trace.About(ctx, trace.Subject{
+			Kind: kube.ResourceOf[T]().Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()), Operation: trace.Release,
+		})
+	}
 }
 
 // next decides twice: on the caches, and before a finalizer goes, on whose source it is.

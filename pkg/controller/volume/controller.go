@@ -26,6 +26,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/migration"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/trace"
 )
 
 // Driver is what the room asks of a CSI driver. Failures are *fault.Error.
@@ -113,10 +114,24 @@ func (c *Controller) Run(ctx context.Context) error { return c.queue.Run(ctx) }
 // Status tells what the room has to do.
 func (c *Controller) Status() reconcile.Status { return c.queue.Status() }
 
+// about: the protection of a new volume belongs to the making of its claim's, and all else here to the end of the volume, which
+// for a released one begins before its deletion.
+func about(ctx context.Context, in provision.VolumeInput) {
+	if in.Volume == nil || !trace.IsTraced(ctx) {
+		return
+	}
+	s := trace.Subject{Kind: "PersistentVolume", Name: in.Volume.Name, UID: string(in.Volume.UID), Operation: trace.Delete}
+	if _, isNew := provision.NextVolumeStep(in).(provision.Protect); isNew && in.Volume.Spec.ClaimRef != nil {
+		s.Of, s.Operation = string(in.Volume.Spec.ClaimRef.UID), trace.Create
+	}
+	trace.About(ctx, s)
+}
+
 // Reconcile takes one PersistentVolume one step, with one call of DeleteVolume at most.
 func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	// First, so that what is read live before a deletion does not grow old while the record is written.
 	cached := c.gather(key)
+	about(ctx, cached)
 	if settled, err := c.isSettled(ctx, cached.Volume, provision.NextVolumeStep(cached)); err != nil || !settled {
 		return reconcile.Result{After: settlePoll}, err
 	}

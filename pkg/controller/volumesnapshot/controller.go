@@ -166,6 +166,9 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 		if !ok {
 			return reconcile.Result{}, nil // deleted, and nothing of it is left to do
 		}
+		if in.Snapshot != nil {
+			kube.About(ctx, in.Snapshot, "")
+		}
 		step := snapshot.NextSnapshotStep(in)
 		reconcile.Chose(ctx, step)
 		c.meters.observe(in)
