@@ -112,6 +112,7 @@ func (c *Controller) Status() reconcile.Status { return c.queue.Status() }
 // step it gathers and decides anew, from what the server returned.
 func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	r := &round{Controller: c, key: kube.Key{Name: key.Name}}
+	defer r.tidy()
 	for range maxSteps {
 		in, ok := r.gather()
 		if !ok {

@@ -135,6 +135,17 @@ func (c *Controller) forget(uid types.UID) {
 	delete(c.older, uid)
 }
 
+// tidy forgets a content that went during the look: the watch has told of its end by then, and what was noted after
+// that would stay for ever.
+func (r *round) tidy() {
+	if r.content == nil {
+		return
+	}
+	if shown, ok := r.Contents.Lookup(r.key); !ok || shown.UID != r.content.UID {
+		r.forget(r.content.UID)
+	}
+}
+
 // isOpen tells that this process has sent a create whose outcome is not known.
 func (c *Controller) isOpen(uid types.UID) bool {
 	c.mu.Lock()

@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
 // A content that went with our last write stays in the cache until the watch tells of it, and its snapshot's end asks to look at
@@ -37,5 +39,24 @@ func TestContentThatWentIsNotReadAgain(t *testing.T) {
 	h.Settle()
 	if c.Contents.HasGone(content) || len(c.attempts) > 0 {
 		t.Errorf("remembered: %v, or as gone", c.attempts)
+	}
+}
+
+// A content that goes while a call for it is under way is forgotten, although the watch has told of its end before the answer. Catches a
+// room that notes the answer and never hears of the content again.
+func TestContentThatGoesDuringTheLook(t *testing.T) {
+	h, c := start(t)
+	content := bound(h)
+	h.Settle()
+	deleteBoth(h, content)
+	h.Driver.Next("DeleteSnapshot", kit.Reply{Meanwhile: func() {
+		kit.Edit(h.API, kube.KeyOf(content), func(c *kube.Content) { c.Finalizers = nil })
+		c.OnContent(kube.Change[*kube.Content]{Old: content, Deleted: true})
+	}})
+	if _, err := c.Reconcile(h.Ctx, reconcile.Key{Name: content.Name}); err != nil {
+		t.Error(err)
+	}
+	if len(h.Driver.Calls("DeleteSnapshot")) != 1 || len(c.attempts) > 0 {
+		t.Errorf("%d calls, remembered: %v", len(h.Driver.Calls("DeleteSnapshot")), c.attempts)
 	}
 }

@@ -158,6 +158,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 	if name, isClaim := strings.CutPrefix(key.Name, claimMark); isClaim {
 		r.key, r.claim = kube.Key{}, kube.Key{Namespace: key.Namespace, Name: name}
 	}
+	defer c.tidy(r.key)()
 	if err := r.clean(ctx); err != nil {
 		return reconcile.Result{}, c.promptly(key, err)
 	}

@@ -8,6 +8,7 @@ import (
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
@@ -44,9 +45,7 @@ func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []re
 	s := change.Object()
 	switch {
 	case change.Deleted:
-		c.forget(s.UID)
-		c.meters.gone(s.UID)
-		c.neglected.forget(s.UID)
+		c.forgetAll(s.UID)
 		keys := c.sourceOf(s)
 		if c.tear(s) || c.hasLeft(s) {
 			keys = append(keys, keyOf(s))
@@ -61,6 +60,27 @@ func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []re
 		return []reconcile.Key{keyOf(s)}
 	default:
 		return nil
+	}
+}
+
+// forgetAll drops all that is known of a snapshot.
+func (c *Controller) forgetAll(uid types.UID) {
+	c.forget(uid)
+	c.meters.gone(uid)
+	c.neglected.forget(uid)
+}
+
+// tidy gives what follows a look: a snapshot that went meanwhile is forgotten once more, since the watch has told of its end
+// by then, and what was noted after that would stay for ever.
+func (c *Controller) tidy(key kube.Key) func() {
+	before, found := c.Snapshots.Lookup(key)
+	return func() {
+		if !found {
+			return
+		}
+		if shown, ok := c.Snapshots.Lookup(key); !ok || shown.UID != before.UID {
+			c.forgetAll(before.UID)
+		}
 	}
 }
 

@@ -4,9 +4,11 @@ package volumesnapshot
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
@@ -51,5 +53,40 @@ func TestSnapshotThatWentIsLeftAlone(t *testing.T) {
 	h.Stores.Sync()
 	if c.Snapshots.HasGone(s) {
 		t.Error("it is still remembered")
+	}
+}
+
+// trap is a clock that does something when it is looked at.
+type trap struct {
+	clock.PassiveClock
+	spring func()
+}
+
+func (c trap) Now() time.Time {
+	c.spring()
+	return c.PassiveClock.Now()
+}
+
+// A snapshot that goes during a look is forgotten, although the watch has told of its end just before something is noted of it. Catches
+// a room that goes on measuring it for ever.
+func TestSnapshotThatGoesDuringTheLook(t *testing.T) {
+	h := kit.New(t)
+	disk(h)
+	c, _ := binder(h, Own)
+	c.Stance.Look(h.Ctx)
+	userTakes("snap")(h)
+	s, went := snap(t, h, "snap"), false
+	c.meters.clock = trap{h.Clock, func() {
+		if !went {
+			went = true
+			userDeletes("snap")(h)
+			c.OnSnapshot(kube.Change[*snapv1.VolumeSnapshot]{Old: s, Deleted: true})
+		}
+	}}
+	if _, err := c.Reconcile(h.Ctx, reconcile.Key{Namespace: kit.Namespace, Name: "snap"}); err != nil && !kube.IsGone(err) {
+		t.Error(err)
+	}
+	if !went || len(c.meters.open) > 0 {
+		t.Errorf("measured: %v\n%v", c.meters.open, h.State())
 	}
 }
