@@ -132,6 +132,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 	// First, so that what is read live before a deletion does not grow old while the record is written.
 	cached := c.gather(key)
 	about(ctx, cached)
+	defer c.tidy(cached.Volume)
 	if settled, err := c.isSettled(ctx, cached.Volume, provision.NextVolumeStep(cached)); err != nil || !settled {
 		return reconcile.Result{After: settlePoll}, err
 	}

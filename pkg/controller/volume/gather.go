@@ -47,6 +47,17 @@ func (c *Controller) KeysOfVolume(change kube.Change[*corev1.PersistentVolume]) 
 	return keys
 }
 
+// tidy forgets a volume that went during the look: the watch has told of its end by then, and what was noted after that
+// would stay for ever.
+func (c *Controller) tidy(volume *corev1.PersistentVolume) {
+	if volume == nil {
+		return
+	}
+	if shown, ok := c.Volumes.Lookup(kube.KeyOf(volume)); !ok || shown.UID != volume.UID {
+		c.memory.forget(volume.Name, volume.UID)
+	}
+}
+
 func (c *Controller) isToDo(volume *corev1.PersistentVolume) bool {
 	in := provision.VolumeInput{Config: c.config(), Volume: volume}
 	_, ignored := provision.NextVolumeStep(in).(provision.Ignore)
