@@ -103,14 +103,7 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 	case provision.Undo:
 		return c.undo(ctx, s, o)
 	case provision.KeepTrying:
-		c.memory.keep(o.Attempt, c.Clock.Now())
-		if o.Attempt.Freed && !s.attempt.Freed {
-			c.settled(o.Attempt)
-		}
-		if o.Tell {
-			c.tellLost(ctx, s.attempt, "still trying", o.Err)
-		}
-		return c.reject(ctx, s.claim, provision.Reject{Err: o.Err, After: o.After})
+		return c.keepTrying(ctx, s, o)
 	case provision.LetGo:
 		c.settled(c.letGo(s.attempt.Ref.UID))
 		c.metrics.letGo.Inc()
@@ -127,6 +120,17 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 		// Done before the call, which it is about.
 	}
 	return reconcile.Result{}, fmt.Errorf("outcome %T has no effect here", outcome)
+}
+
+func (c *Controller) keepTrying(ctx context.Context, s settlement, o provision.KeepTrying) (reconcile.Result, error) {
+	c.memory.keep(o.Attempt, c.Clock.Now())
+	if o.Attempt.Freed && !s.attempt.Freed {
+		c.settled(o.Attempt)
+	}
+	if o.Tell {
+		c.tellLost(ctx, s.attempt, "still trying", o.Err)
+	}
+	return c.reject(ctx, s.claim, provision.Reject{Err: o.Err, After: o.After})
 }
 
 // errUnwanted is no failure: nobody waits for the volume any more, and it was never asked for.
