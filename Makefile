@@ -78,6 +78,10 @@ sanity: ## Run csi-sanity against the example driver (ENDPOINT=unix:///… for a
 e2e: ## Run both binaries beside a real driver on a real control plane
 	@$(RUN) e2e
 
+.PHONY: rights
+rights: ## Take each right away in its turn, and see something fail
+	@$(RUN) rights
+
 .PHONY: crash
 crash: ## End both binaries around every effect of every kind of life, in every way (CSI_TANDEM_SEED repeats an order)
 	@$(RUN) crash

@@ -3,10 +3,6 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,170 +16,6 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/test/stage"
 )
-
-// installation is what an overlay has installed, with credentials of its accounts. Its programs run here with the flags of their
-// containers, as those accounts, with the rights of the overlay and no others.
-type installation struct {
-	*testing.T
-	ctx       context.Context
-	namespace string
-	manifest  []byte
-	// account is that of the pair.
-	account string
-	// binders are further processes.
-	binders []*stage.Process
-}
-
-// install applies what was built for a namespace, which is taken away with the test.
-func install(t *testing.T, namespace string, manifest []byte) *installation {
-	t.Helper()
-	theStage(t)
-	// Outlives the test's own context, which ends before the clean-up begins.
-	i := &installation{T: t, ctx: context.WithoutCancel(t.Context()), namespace: namespace, manifest: manifest}
-	i.apply(manifest)
-	t.Cleanup(func() {
-		if err := shared.stage.Cluster.DeleteBytes(i.ctx, manifest, ""); err != nil {
-			t.Error(err)
-		}
-	})
-	i.account = i.accountOf("csi-provisioner")
-	return i
-}
-
-func (i *installation) apply(manifest []byte) {
-	i.Helper()
-	if err := shared.stage.Cluster.ApplyBytes(i.ctx, manifest, ""); err != nil {
-		i.Fatal(err)
-	}
-}
-
-// accountOf is the account of the pod with a container of that name.
-func (i *installation) accountOf(name string) string {
-	i.Helper()
-	for _, template := range templates(i.T, i.manifest) {
-		if slices.ContainsFunc(template.Spec.Containers, func(c corev1.Container) bool { return c.Name == name }) {
-			return template.Spec.ServiceAccountName
-		}
-	}
-	i.Fatalf("there is no container %q", name)
-	return ""
-}
-
-func (i *installation) kubeconfig(account string) string {
-	i.Helper()
-	path, err := shared.stage.Cluster.ServiceAccountKubeconfig(i.ctx, i.namespace, account)
-	if err != nil {
-		i.Fatal(err)
-	}
-	return path
-}
-
-// flags are those of a container, with what tells a process outside of a pod where it is.
-func (i *installation) flags(name string, more ...string) []string {
-	i.Helper()
-	where := []string{"--kubeconfig=" + i.kubeconfig(i.accountOf(name)), "--leader-election-namespace=" + i.namespace}
-	return slices.Concat(flagsOf(container(i.T, i.manifest, name)), where, more)
-}
-
-// setup is that of a world beside this installation.
-func (i *installation) setup(s setup) setup {
-	i.Helper()
-	cast := s.cast
-	s.provisioner = i.flags("csi-provisioner", s.provisioner...)
-	s.snapshotter = i.flags("csi-snapshotter", s.snapshotter...)
-	s.cast = func(w *world, roles *stage.Roles) {
-		roles.Env = append(roles.Env, "POD_NAMESPACE="+i.namespace, "NAMESPACE="+i.namespace, "POD_NAME="+i.podName(w))
-		if cast != nil {
-			cast(w, roles)
-		}
-	}
-	return s
-}
-
-// podName is a pod that the installation's own controllers have made.
-func (i *installation) podName(w *world) string {
-	w.Helper()
-	var name string
-	w.await("the installation has a pod", func() (bool, string) {
-		pods, err := w.kube.CoreV1().Pods(i.namespace).List(w.ctx, metav1.ListOptions{})
-		if err != nil {
-			return unreadable(err)
-		}
-		for _, p := range pods.Items {
-			if p.Spec.ServiceAccountName == i.account {
-				name = p.Name
-			}
-		}
-		return name != "", "there is none"
-	})
-	return name
-}
-
-// startController starts the program under the name, and with the flags and the account, of the overlay's snapshot-controller.
-func (i *installation) startController(w *world) *stage.Process {
-	w.Helper()
-	link := filepath.Join(w.cast.Dir(), "snapshot-controller")
-	w.mustNot(os.Symlink(w.snapshotter.Path, link))
-	p := &stage.Process{Name: "snapshot-controller", Path: link, Args: i.flags("snapshot-controller"), Log: filepath.Join(w.cast.Dir(), "snapshot-controller.log")}
-	w.mustNot(p.Start())
-	i.binders = append(i.binders, p)
-	w.Cleanup(func() {
-		for _, death := range p.Deaths() {
-			w.Error(death)
-		}
-		p.Terminate()
-	})
-	return p
-}
-
-// seen is what the API server has written down of an account.
-func (i *installation) seen(account string) seen {
-	i.Helper()
-	s, err := readAudit(shared.stage.Cluster.AuditLog(), fmt.Sprintf("system:serviceaccount:%s:%s", i.namespace, account))
-	if err != nil {
-		i.Fatal(err)
-	}
-	return s
-}
-
-// checkUse: nothing was refused, and all that is granted was used, but for lists, which the programs ask for and this API server
-// streams instead, and what is named here.
-func (i *installation) checkUse(w *world, account string, idle ...verb) {
-	w.Helper()
-	// A watch is written down when it is over.
-	for _, p := range append(i.binders, w.provisioner, w.snapshotter) {
-		p.Terminate()
-	}
-	w.await("every right of "+account+" was used", func() (bool, string) {
-		var unused []verb
-		s := i.seen(account)
-		for _, v := range verbsOf(i.T, i.manifest, account) {
-			if !s.used[v] && !strings.HasSuffix(string(v), " list") && !slices.Contains(idle, v) {
-				unused = append(unused, v)
-			}
-		}
-		return len(unused) == 0, fmt.Sprintf("never used: %q", unused)
-	})
-	for line := range i.seen(account).refused {
-		w.Errorf("%s was refused: %s", account, line)
-	}
-}
-
-// missing are the rights that a program has said it lacks.
-func missing(t *testing.T, p *stage.Process) []string {
-	t.Helper()
-	log, err := os.ReadFile(p.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for line := range strings.Lines(string(log)) {
-		if _, text, found := strings.Cut(line, "missing right: "); found {
-			all = append(all, strings.TrimSuffix(strings.TrimSpace(text), `"`))
-		}
-	}
-	return all
-}
 
 // someNamespace stands in what is built for the namespace and the prefix of an installation.
 const someNamespace = "rights-somewhere"
@@ -260,18 +92,8 @@ func TestRightsOfBinders(t *testing.T) {
 // everyFeature is a driver that can do all, and classes that name secrets and mutable parameters.
 func everyFeature(t *testing.T, manifest []byte) {
 	i := install(t, "rights-all", in("rights-all", manifest))
-	w := begin(t, i.setup(setup{
-		driver: []string{"--require-secrets=token=a"}, cast: func(_ *world, roles *stage.Roles) { roles.Capacity = true },
-	}))
-	w.secret("access", map[string]string{"token": "a"})
-	class := w.class("class", parameters(map[string]string{
-		"csi.storage.k8s.io/provisioner-secret-name": "access", "csi.storage.k8s.io/provisioner-secret-namespace": w.ns,
-	}))
-	w.class("measured", waiting)
-	w.mutable("gold")
-	i.wholeLife(w, class, w.snapshotClass("delete", func(c *snapv1.VolumeSnapshotClass) {
-		c.Parameters = map[string]string{"csi.storage.k8s.io/snapshotter-secret-name": "access", "csi.storage.k8s.io/snapshotter-secret-namespace": w.ns}
-	}), func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = ptr.To(w.ns + "-gold") })
+	w, life := i.demanding()
+	i.wholeLife(w, life.class, life.snapshotClass, life.edit)
 	w.await("the capacity belongs to the Deployment", func() (bool, string) {
 		objects, err := w.kube.StorageV1().CSIStorageCapacities(i.namespace).List(w.ctx, metav1.ListOptions{})
 		if err != nil {
@@ -281,14 +103,45 @@ func everyFeature(t *testing.T, manifest []byte) {
 			return len(o.OwnerReferences) != 1 || o.OwnerReferences[0].Kind != "Deployment"
 		}), text(objects.Items)
 	})
-	// A class goes, and with it its capacity.
-	w.mustNot(w.kube.StorageV1().StorageClasses().Delete(w.ctx, w.ns+"-measured", metav1.DeleteOptions{}))
+	i.unmeasure(w)
 	i.checkUse(w, i.account)
 	for _, p := range []*stage.Process{w.provisioner, w.snapshotter} {
 		if got := missing(t, p); len(got) > 0 {
 			t.Errorf("%s lacks %q", p.Name, got)
 		}
 	}
+}
+
+// life is what its objects are made with.
+type life struct {
+	class, snapshotClass string
+	edit                 func(*corev1.PersistentVolumeClaim)
+}
+
+// demanding is a world in which every feature of the pair is wanted.
+func (i *installation) demanding() (*world, life) {
+	i.Helper()
+	w := begin(i.T, i.setup(setup{
+		driver: []string{"--require-secrets=token=a"}, cast: func(_ *world, roles *stage.Roles) { roles.Capacity = true },
+	}))
+	w.secret("access", map[string]string{"token": "a"})
+	w.class("measured", waiting)
+	w.mutable("gold")
+	return w, life{
+		class: w.class("class", parameters(map[string]string{
+			"csi.storage.k8s.io/provisioner-secret-name": "access", "csi.storage.k8s.io/provisioner-secret-namespace": w.ns,
+		})),
+		snapshotClass: w.snapshotClass("delete", func(c *snapv1.VolumeSnapshotClass) {
+			c.Parameters = map[string]string{"csi.storage.k8s.io/snapshotter-secret-name": "access", "csi.storage.k8s.io/snapshotter-secret-namespace": w.ns}
+		}),
+		edit: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = ptr.To(w.ns + "-gold") },
+	}
+}
+
+// unmeasure takes a class away, and with it goes its capacity.
+func (i *installation) unmeasure(w *world) {
+	w.Helper()
+	w.mustNot(w.kube.StorageV1().StorageClasses().Delete(w.ctx, w.ns+"-measured", metav1.DeleteOptions{}))
 }
 
 // mutable makes a VolumeAttributesClass, which goes with the test.
@@ -329,12 +182,17 @@ func (i *installation) wholeLife(w *world, class, snapshotClass string, edit ...
 // itself, read live, tells that its data is needed.
 func (i *installation) estrange(w *world, volume *corev1.PersistentVolume) {
 	w.Helper()
-	patch := []byte(`{"spec":{"claimRef":{"uid":"00000000-0000-0000-0000-000000000000"}}}`)
-	w.must(w.kube.CoreV1().PersistentVolumes().Patch(w.ctx, volume.Name, types.MergePatchType, patch, metav1.PatchOptions{}))
+	i.makeStrange(w, volume)
 	w.await("the claim was read before its data could be deleted", func() (bool, string) {
 		return i.seen(i.account).used["core persistentvolumeclaims get"], "it was not"
 	})
 	if calls := w.calls("DeleteVolume"); len(calls) > 0 {
 		w.Errorf("DeleteVolume was called for a claim that lives: %s", calls[0].Request)
 	}
+}
+
+func (i *installation) makeStrange(w *world, volume *corev1.PersistentVolume) {
+	w.Helper()
+	patch := []byte(`{"spec":{"claimRef":{"uid":"00000000-0000-0000-0000-000000000000"}}}`)
+	w.must(w.kube.CoreV1().PersistentVolumes().Patch(w.ctx, volume.Name, types.MergePatchType, patch, metav1.PatchOptions{}))
 }

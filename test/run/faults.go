@@ -23,6 +23,15 @@ func underFaults(pattern, timeout string, env ...string) func(context.Context, i
 	}
 }
 
+// rights takes every right away in its turn. In a run of all end-to-end tests chance chooses a few.
+func rights(ctx context.Context, out io.Writer) result {
+	prepared := checkAll(goCommand("run", "./test/run/prepare"))(ctx, out)
+	if prepared.failed > 0 {
+		return prepared
+	}
+	return goTest(ctx, out, unlessSet(os.LookupEnv, []string{"CSI_TANDEM_FULL=1", "CSI_TANDEM_E2E=1"}), "-count=1", "-timeout=30m", "-run=TestEachRightIsNeeded", "./test/e2e")
+}
+
 // unlessSet leaves out what somebody has set to something else.
 func unlessSet(lookup func(string) (string, bool), wanted []string) []string {
 	var kept []string

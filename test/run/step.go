@@ -49,6 +49,7 @@ func steps() []step {
 		{"crash", "both sidecars ended around every effect of every kind of life, in every way", underFaults("TestCrashAtEveryStep", "60m", "CSI_TANDEM_FULL=1")},
 		{"faults", "1,000 objects under random faults, or CSI_TANDEM_OBJECTS; CSI_TANDEM_SEED plays a run again", underFaults("TestRandomFaults", "120m", "CSI_TANDEM_FULL=1")},
 		{"soak", "churn and faults for 20 minutes, or CSI_TANDEM_SOAK; memory and goroutines stay flat", underFaults("TestSoak", "24h", "CSI_TANDEM_SOAK=20m")},
+		{"rights", "each right taken away in its turn, and something fails", rights},
 		{"demo", "the story that the examples tell, played", nil},
 	}
 }
