@@ -12,9 +12,10 @@ var counters = regexp.MustCompile(`(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a
 
 // IsSameMessage tells that two errors say the same to a reader. A driver that puts a request id into its
 // errors would otherwise cost a write and an event at every try.
-func IsSameMessage(a, b string) bool {
-	return a == b || counters.ReplaceAllString(a, "#") == counters.ReplaceAllString(b, "#")
-}
+func IsSameMessage(a, b string) bool { return a == b || Essence(a) == Essence(b) }
+
+// Essence is what errors that say the same to a reader have in common.
+func Essence(message string) string { return counters.ReplaceAllString(message, "#") }
 
 // IsFromDriver tells that a message carries the words of a driver, as the text of an Error.
 func IsFromDriver(message string) bool { return strings.Contains(message, "rpc error: code = ") }

@@ -5,6 +5,8 @@ package kube
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -12,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -42,14 +43,20 @@ const (
 	maxEventMessage = 1024
 )
 
-type eventKey struct {
-	uid    types.UID
-	reason string
+// told is what is remembered of an event: a digest of its message, and when it was told, in seconds. Thousands are
+// remembered, so neither texts nor UIDs are.
+type told struct {
+	message uint64
+	at      int64
 }
 
-type told struct {
-	message string
-	at      time.Time
+func digest(texts ...string) uint64 {
+	h := fnv.New64a()
+	for _, text := range texts {
+		h.Write([]byte(text))
+		h.Write([]byte{0})
+	}
+	return h.Sum64()
 }
 
 // EventWriter is the Recorder that writes to the API server. Each cause is written once: the same
@@ -62,7 +69,7 @@ type EventWriter struct {
 	queue     chan *corev1.Event
 
 	mu   sync.Mutex
-	last map[eventKey]told
+	last map[uint64]told
 	// stamp makes event names differ even when the clock does not.
 	stamp int64
 }
@@ -72,7 +79,7 @@ type EventWriter struct {
 func NewEventWriter(c Client, component, instance string, clk clock.Clock) *EventWriter {
 	return &EventWriter{
 		client: c, component: component, instance: instance, clock: clk,
-		queue: make(chan *corev1.Event, eventQueue), last: map[eventKey]told{},
+		queue: make(chan *corev1.Event, eventQueue), last: map[uint64]told{},
 	}
 }
 
@@ -88,7 +95,7 @@ func (w *EventWriter) Warning(obj Object, reason, message string) {
 
 func (w *EventWriter) record(obj Object, kind, reason, message string) {
 	message = shorten(message)
-	if !w.isNew(eventKey{obj.GetUID(), reason}, message) {
+	if !w.isNew(digest(string(obj.GetUID()), reason), message) {
 		return
 	}
 	select {
@@ -107,18 +114,26 @@ func shorten(message string) string {
 	return strings.ToValidUTF8(message[:maxEventMessage-3], "") + "..."
 }
 
-func (w *EventWriter) isNew(key eventKey, message string) bool {
-	now := w.clock.Now()
+func (w *EventWriter) isNew(key uint64, message string) bool {
+	now, said := w.clock.Now().Unix(), digest(essence(message))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if before, ok := w.last[key]; ok && saysTheSame(before.message, message) && now.Sub(before.at) < eventRepeat {
+	if before, ok := w.last[key]; ok && before.message == said && now-before.at < int64(eventRepeat/time.Second) {
 		return false
 	}
 	if len(w.last) >= eventMemory {
-		w.last = map[eventKey]told{} // forgetting costs a repeated event, remembering all costs memory
+		w.makeRoom(now)
 	}
-	w.last[key] = told{message, now}
+	w.last[key] = told{said, now}
 	return true
+}
+
+// makeRoom forgets what is old, and else everything: forgetting costs a repeated event, remembering all costs memory.
+func (w *EventWriter) makeRoom(now int64) {
+	maps.DeleteFunc(w.last, func(_ uint64, t told) bool { return now-t.at >= int64(eventRepeat/time.Second) })
+	if len(w.last) >= eventMemory/2 {
+		w.last = map[uint64]told{}
+	}
 }
 
 func (w *EventWriter) nextStamp(now time.Time) int64 {
@@ -128,10 +143,13 @@ func (w *EventWriter) nextStamp(now time.Time) int64 {
 	return w.stamp
 }
 
-// saysTheSame looks past the request ids and times that drivers put into their errors. In our own words a
-// number tells something: another node, another size.
-func saysTheSame(a, b string) bool {
-	return a == b || fault.IsFromDriver(a) && fault.IsFromDriver(b) && fault.IsSameMessage(a, b)
+// essence looks past the request ids and times that drivers put into their errors. In our own words a number
+// tells something: another node, another size.
+func essence(message string) string {
+	if fault.IsFromDriver(message) {
+		return fault.Essence(message)
+	}
+	return message
 }
 
 func (w *EventWriter) build(obj Object, kind, reason, message string) *corev1.Event {
