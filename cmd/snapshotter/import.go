@@ -20,7 +20,7 @@ type order struct {
 func importing() sidecar.Command {
 	o := &order{}
 	return sidecar.Command{
-		Name: "import", Object: "VOLUMESNAPSHOT", Kinds: []string{"vs", "volumesnapshot", "volumesnapshots"},
+		Name: "import", Object: "VOLUMESNAPSHOT", Kinds: []sidecar.Kind{{Name: "VolumeSnapshot", Short: "vs"}},
 		Summary: "Brings a snapshot that exists at the driver into Kubernetes, or gives a VolumeSnapshotContent that was kept to a new VolumeSnapshot.",
 		Notes: `With --handle it creates a VolumeSnapshotContent for what the driver calls the snapshot, and the VolumeSnapshot that is bound to it.
 With --content it gives a VolumeSnapshotContent whose VolumeSnapshot is gone to the one that is named here, and creates that.

@@ -54,10 +54,7 @@ type claimLook struct {
 // explain.
 func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name string) (*Report, error) {
 	key := kube.Key{Namespace: namespace, Name: name}
-	l := &claimLook{
-		look: newLook(s), rooms: rooms, claims: kube.NewStore(kube.ClaimIndexes()),
-		volumes: kube.NewStore(kube.VolumeIndexes()), classes: kube.NewStore[*storagev1.StorageClass](nil),
-	}
+	l := newClaimLook(s, rooms)
 	found, err := fill(ctx, l.look, l.claims, key)
 	if err != nil {
 		return nil, fmt.Errorf("reading claim %s: %w", kube.IndexValue(key), err)
@@ -70,7 +67,9 @@ func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name st
 		Fact{"annotation " + wellknown.AnnBetaStorageProvisioner + " of the claim", annotation(l.claim, wellknown.AnnBetaStorageProvisioner)},
 		Fact{"the PersistentVolume", driverOf(l.volume)}, Fact{"the StorageClass", provisionerOf(l.class)},
 	)
+	l.showSidecars(ctx, wellknown.SanitizeLease(l.Driver.Name), provisioner)
 	l.askClaim(ctx)
+	l.showRoom(ctx)
 	if name := l.claim.Spec.VolumeName; name != "" {
 		l.explainVolume(ctx, name)
 	}
@@ -84,6 +83,13 @@ func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name st
 		l.tell(ctx, l.volume, kindVolume)
 	}
 	return l.report, nil
+}
+
+func newClaimLook(s Setting, rooms Provisioner) *claimLook {
+	return &claimLook{
+		look: newLook(s), rooms: rooms, claims: kube.NewStore(kube.ClaimIndexes()),
+		volumes: kube.NewStore(kube.VolumeIndexes()), classes: kube.NewStore[*storagev1.StorageClass](nil),
+	}
 }
 
 // readAround reads what the room of claims has in its caches.
@@ -151,7 +157,9 @@ func (l *claimLook) askClaim(ctx context.Context) {
 	if err != nil {
 		m.Doubts = append(m.Doubts, err.Error())
 	}
-	l.add(m, anySteps(steps), adviseClaim(in, steps[len(steps)-1]))
+	last := len(steps) - 1
+	steps[last] = l.withSecret(ctx, in, steps[last])
+	l.add(m, anySteps(steps), adviseClaim(in, steps[last]))
 	if l.claim.Spec.VolumeName == "" && !isIgnored(steps) {
 		l.note("What the running sidecar remembers is not visible here: a call for this claim may be open in it, which it repeats before anything else, or the driver may have refused the claim a short while ago.")
 	}

@@ -43,6 +43,8 @@ type Report struct {
 	Object   Object      `json:"object"`
 	Driver   DriverFacts `json:"driver"`
 	Machines []Machine   `json:"machines"`
+	// Room is where the scheduler is told that there is some, for a claim that waits for it.
+	Room []Room `json:"room,omitempty"`
 	// Holders are the finalizers of all objects of the explanation.
 	Holders []Holder `json:"finalizers,omitempty"`
 	Events  []Event  `json:"events,omitempty"`
@@ -71,6 +73,8 @@ type DriverFacts struct {
 	Capabilities string `json:"capabilities,omitempty"`
 	// Source says where the name and the capabilities come from.
 	Source string `json:"source"`
+	// Sidecars are the processes that work for the driver, as far as leases tell.
+	Sidecars []string `json:"sidecars,omitempty"`
 }
 
 // Machine is what one of the sidecar's machines would do about one object.

@@ -17,8 +17,8 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 )
 
-// errReadOnly is the answer to every write, and to the reading of secrets.
-var errReadOnly = errors.New("refused: an explanation only reads, and no secrets")
+// errReadOnly is the answer to every write, and to the reading of what is in secrets.
+var errReadOnly = errors.New("refused: an explanation only reads, and of secrets only whether they exist")
 
 // reader is a client that cannot write, whoever holds it, and that remembers which reads failed: a user
 // may see less than the sidecar does.
@@ -31,7 +31,7 @@ type reader struct {
 
 // Fetch implements kube.Client.
 func (c *reader) Fetch(ctx context.Context, r kube.Resource, key kube.Key, into kube.Object) error {
-	if r.Group == "" && r.Plural == "secrets" {
+	if _, bare := into.(*metav1.PartialObjectMetadata); r.Group == "" && r.Plural == "secrets" && !bare {
 		return errReadOnly
 	}
 	return c.note(c.under.Fetch(ctx, r, key, into), fmt.Sprintf("reading %s %s", r.Plural, kube.IndexValue(key)))

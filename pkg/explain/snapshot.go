@@ -50,10 +50,7 @@ type snapshotLook struct {
 // that there is nothing to explain.
 func Snapshot(ctx context.Context, s Setting, rooms Snapshotter, namespace, name string) (*Report, error) {
 	key := kube.Key{Namespace: namespace, Name: name}
-	l := &snapshotLook{
-		look: newLook(s), rooms: rooms, snapshots: kube.NewStore(kube.SnapshotIndexes()), contents: kube.NewStore(kube.ContentIndexes()),
-		classes: kube.NewStore[*snapv1.VolumeSnapshotClass](nil), claims: kube.NewStore(kube.ClaimIndexes()),
-	}
+	l := newSnapshotLook(s, rooms)
 	found, err := fill(ctx, l.look, l.snapshots, key)
 	if err != nil {
 		return nil, fmt.Errorf("reading VolumeSnapshot %s: %w", kube.IndexValue(key), err)
@@ -62,6 +59,7 @@ func Snapshot(ctx context.Context, s Setting, rooms Snapshotter, namespace, name
 	l.readAround(ctx)
 	l.describe()
 	l.nameDriver(l.drivers(ctx)...)
+	l.showSidecars(ctx, wellknown.SanitizeLease(wellknown.SnapshotterLease(l.Driver.Name)), snapshotter)
 	l.askBinding(ctx)
 	l.askContent(ctx)
 	l.askSource(ctx)
@@ -77,6 +75,13 @@ func Snapshot(ctx context.Context, s Setting, rooms Snapshotter, namespace, name
 		l.tell(ctx, l.content, kindContent)
 	}
 	return l.report, nil
+}
+
+func newSnapshotLook(s Setting, rooms Snapshotter) *snapshotLook {
+	return &snapshotLook{
+		look: newLook(s), rooms: rooms, snapshots: kube.NewStore(kube.SnapshotIndexes()), contents: kube.NewStore(kube.ContentIndexes()),
+		classes: kube.NewStore[*snapv1.VolumeSnapshotClass](nil), claims: kube.NewStore(kube.ClaimIndexes()),
+	}
 }
 
 // readAround reads what the rooms of the snapshotter have in their caches. What is refused is remembered
@@ -164,7 +169,9 @@ func (l *snapshotLook) askBinding(ctx context.Context) {
 		l.unasked(m, "Nothing: the VolumeSnapshot is gone by now.")
 		return
 	}
-	l.add(m, anySteps(steps), adviseSnapshot(in, steps[len(steps)-1]))
+	last := steps[len(steps)-1]
+	l.add(m, anySteps(steps), adviseSnapshot(in, last))
+	l.foresee(ctx, last)
 }
 
 // askContent asks the room beside the driver.
@@ -186,7 +193,9 @@ func (l *snapshotLook) askContent(ctx context.Context) {
 		l.unasked(m, "Nothing: the content is gone by now.")
 		return
 	}
-	l.add(m, anySteps(steps), adviseContent(in, steps[len(steps)-1]))
+	last := len(steps) - 1
+	steps[last] = l.callWithSecret(ctx, in, steps[last])
+	l.add(m, anySteps(steps), adviseContent(in, steps[last]))
 	if _, marked := c.Annotations[wellknown.AnnBeingCreated]; marked {
 		l.note("%s %s carries the being-created mark: a create may be open in the running sidecar, and is repeated until the driver has said what became of it.", kindContent, c.Name)
 	}

@@ -55,12 +55,12 @@ func TestSnapshots(t *testing.T) {
 			ofSnapshot("Ignore", "snapshot of another driver", "--driver-name=other")},
 		{"claim of another driver", with(sourceOf("other"), class, plain),
 			ofSnapshot("Reject", `volume pv is of driver "other"`, "name a VolumeSnapshotClass of driver other")},
-		{"claim missing", []kube.Object{class, plain}, ofSnapshot("Reject", "cannot get claim from snapshot", "create the claim")},
+		{"claim missing", []kube.Object{class, plain}, ofSnapshot("Reject", "cannot get claim from snapshot", "there is no claim data in namespace default: create it")},
 		{"claim not bound", []kube.Object{class, plain, kit.Claim("data")},
 			ofSnapshot("Reject", "is not yet bound to a PV", "provisioner explain -n default data")},
 		{"misbound content", []kube.Object{imported, kit.NamedContent("given", func(c *kube.Content) {
 			c.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: kit.Namespace, Name: "tuesday"}
-		})}, ofSnapshot("Reject", "is bound to a different snapshot", "look at spec.volumeSnapshotRef of VolumeSnapshotContent given")},
+		})}, ofSnapshot("Reject", "is bound to a different snapshot", "its spec.volumeSnapshotRef would have to be default/monday with UID")},
 		{"waiting for a restore", []kube.Object{class, deleted, taken, kit.Claim("copy", kit.FromSnapshot("monday"))},
 			ofSnapshot("WaitForRestore", "default/copy", "wait until they are bound")},
 		{"going", []kube.Object{class, deleted, taken}, ofSnapshot("DeleteContent", "Deletes the content", "")},

@@ -30,9 +30,13 @@ func (r *Report) writeText(out io.Writer) error {
 	p.line("")
 	p.line("Driver %s", strings.TrimSpace(named(r.Driver.Name)+" "+r.Driver.Version))
 	p.item("  ", r.Driver.Source)
+	for _, s := range r.Driver.Sidecars {
+		p.item("  ", s)
+	}
 	for _, m := range r.Machines {
 		p.machine(m)
 	}
+	p.rooms(r.Room)
 	if len(r.Holders) > 0 {
 		p.line("\nFinalizers")
 		for _, h := range r.Holders {

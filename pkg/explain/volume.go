@@ -17,6 +17,31 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
+// Volume explains what the provisioner would do about a PersistentVolume. The error means that there is nothing
+// to explain.
+func Volume(ctx context.Context, s Setting, rooms Provisioner, name string) (*Report, error) {
+	l := newClaimLook(s, rooms)
+	found, err := fill(ctx, l.look, l.volumes, kube.Key{Name: name})
+	if err != nil {
+		return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+	}
+	l.volume = found
+	state := []Fact{{"state", l.since(found, string(found.Status.Phase))}}
+	if ref := found.Spec.ClaimRef; ref != nil {
+		state = append(state, Fact{"claim", fmt.Sprintf("%s/%s: provisioner explain -n %[1]s %[2]s", ref.Namespace, ref.Name)})
+	}
+	l.report.Object = Object{Kind: kindVolume, Name: name, State: state}
+	l.nameDriver(
+		Fact{"the PersistentVolume", driverOf(found)},
+		Fact{"annotation " + wellknown.AnnProvisionedBy + " of the PersistentVolume", found.Annotations[wellknown.AnnProvisionedBy]},
+	)
+	l.showSidecars(ctx, wellknown.SanitizeLease(l.Driver.Name), provisioner)
+	l.explainVolume(ctx, name)
+	l.hold(found, kindVolume)
+	l.tell(ctx, found, kindVolume)
+	return l.report, nil
+}
+
 // explainVolume asks the room of volumes about the volume of the claim.
 func (l *claimLook) explainVolume(ctx context.Context, name string) {
 	m := Machine{Program: provisioner, Object: Object{Kind: kindVolume, Name: name}}
@@ -42,6 +67,7 @@ func (l *claimLook) explainVolume(ctx context.Context, name string) {
 	if err != nil {
 		m.Doubts = append(m.Doubts, err.Error())
 	}
+	step = l.deletionWithSecret(ctx, in, step)
 	l.add(m, []any{step}, adviseVolume(in, step))
 	if wait, ok := step.(provision.WaitDetached); ok {
 		l.report.Machines[len(l.report.Machines)-1].Event = provision.StillAttached(name, wait.Node)

@@ -5,6 +5,7 @@ package explain
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -58,6 +59,11 @@ func does(format string, args ...any) Words { return Words{Does: fmt.Sprintf(for
 
 // told are the words for a step whose event says all.
 func told(before, message string) Words { return Words{Does: before + message, Event: message} }
+
+// advised are the words for a step whose event ends with advice, which has lines of its own in an explanation.
+func advised(before, message, advice string) Words {
+	return Words{Does: before + strings.TrimSuffix(message, "; "+advice), Event: message}
+}
 
 // span is a duration as one says it.
 func span(d time.Duration) string {

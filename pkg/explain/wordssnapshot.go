@@ -13,9 +13,11 @@ func snapshotRows() []row {
 	return append([]row{
 		about(func(s snapshot.Ignore) Words { return does("Does nothing for now: %s.", s.Why) }),
 		about(func(s snapshot.Wait) Words { return does("Waits %s: %s.", span(s.After), s.Why) }),
-		about(func(s snapshot.Tell) Words { return told("Says so in an event and does nothing: ", s.Message) }),
+		about(func(s snapshot.Tell) Words {
+			return advised("Says so in an event and does nothing: ", s.Message, s.Advice)
+		}),
 		about(func(s snapshot.Reject) Words {
-			return told("Cannot go on, says so in the status, and looks again by itself: ", s.Message)
+			return advised("Cannot go on, says so in the status, and looks again by itself: ", s.Message, s.Advice)
 		}),
 		about(func(s snapshot.Protect) Words {
 			w := does("Puts finalizers on the VolumeSnapshot: %s.", strings.Join(s.Finalizers, ", "))
@@ -99,9 +101,11 @@ func contentRows() []row {
 		about(func(s snapshot.Record) Words {
 			switch {
 			case s.Failure != "" && s.Told != nil:
-				return Words{Does: "Cannot go on, says so in the content's status, and looks again by itself: " + s.Failure, Event: s.Told.Message}
+				w := advised("Cannot go on, says so in the content's status, and looks again by itself: ", s.Failure, s.Advice)
+				w.Event = s.Told.Message
+				return w
 			case s.Failure != "":
-				return does("Cannot go on, has said so in the content's status, and looks again by itself: %s", s.Failure)
+				return does("Cannot go on, has said so in the content's status, and looks again by itself: %s", strings.TrimSuffix(s.Failure, "; "+s.Advice))
 			case s.Told != nil:
 				return told("Writes the content's status: ", s.Told.Message)
 			default:
@@ -121,13 +125,13 @@ func contentRows() []row {
 			}
 			return w
 		}),
+		about(func(s snapshot.Remove) Words {
+			return does("Asks the driver to delete snapshot %s, which it has taken in place of the content's, which it has lost.", s.Handle)
+		}),
 		about(func(snapshot.ClearStatus) Words {
 			return does("Clears the content's status: the driver has deleted the snapshot, and others still hold the content.")
 		}),
 		about(func(s snapshot.ReleaseContent) Words {
-		about(func(s snapshot.Remove) Words {
-			return does("Asks the driver to delete snapshot %s, which it has taken in place of the content's, which it has lost.", s.Handle)
-		}),
 			if s.Told != nil {
 				return told("Lets the content go: ", s.Told.Message)
 			}

@@ -44,6 +44,7 @@ type PatchBody struct {
 //
 // Rooms use the typed functions of this package (Fetch, Create, Patch, Delete) instead of the methods.
 type Client interface {
+	// Fetch leaves all but the metadata out when into is a PartialObjectMetadata.
 	Fetch(ctx context.Context, r Resource, key Key, into Object) error
 	Create(ctx context.Context, r Resource, obj, into Object) error
 	Patch(ctx context.Context, r Resource, key Key, body PatchBody, into Object) error

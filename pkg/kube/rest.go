@@ -73,10 +73,16 @@ func NewClient(config *rest.Config) (Client, error) {
 	return s, nil
 }
 
+// metadataOnly asks the server to leave out all but the metadata of an object.
+const metadataOnly = runtime.ContentTypeJSON + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
 func (s *server) Fetch(ctx context.Context, r Resource, key Key, into Object) error {
-	return s.of(r).Get().
-		NamespaceIfScoped(key.Namespace, r.Namespaced).Resource(r.Plural).Name(key.Name).
-		Do(ctx).Into(into)
+	request := s.of(r).Get().
+		NamespaceIfScoped(key.Namespace, r.Namespaced).Resource(r.Plural).Name(key.Name)
+	if _, ok := into.(*metav1.PartialObjectMetadata); ok {
+		request.SetHeader("Accept", metadataOnly)
+	}
+	return request.Do(ctx).Into(into)
 }
 
 func (s *server) Create(ctx context.Context, r Resource, obj, into Object) error {

@@ -201,3 +201,19 @@ func TestAnswersBecomeAPIErrors(t *testing.T) {
 		t.Error("a host that is none was taken")
 	}
 }
+
+// The data of a secret is not even sent to whoever asks only whether it is there. A client that reads the whole and drops
+// the data would look the same to its caller.
+func TestSecretIsAskedForWithoutItsData(t *testing.T) {
+	client, asked := serveREST(t, http.StatusOK, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"creds","namespace":"ns"}}`)
+	if err := kube.FetchSecretIsThere(t.Context(), client, kube.Key{Namespace: "ns", Name: "creds"}); err != nil {
+		t.Error(err)
+	}
+	line, accept, _, _ := asked.last()
+	if line != "GET /api/v1/namespaces/ns/secrets/creds" || accept != jsonType+";as=PartialObjectMetadata;g=meta.k8s.io;v=v1" {
+		t.Errorf("%s, accepting %s", line, accept)
+	}
+	if err := kube.FetchSecretIsThere(t.Context(), client, kube.Key{}); err != nil {
+		t.Error("a secret that nobody names: ", err)
+	}
+}

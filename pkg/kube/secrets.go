@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -21,11 +22,27 @@ func FetchSecret(ctx context.Context, c Client, key Key) (map[string]string, err
 	// At high verbosity client-go logs the bodies of answers through the logger of the context.
 	secret, err := Fetch[*corev1.Secret](klog.NewContext(ctx, logr.Discard()), c, key)
 	if err != nil {
-		return nil, fmt.Errorf("error getting secret %s in namespace %s: %w", key.Name, key.Namespace, err)
+		return nil, unread(key, err)
 	}
 	data := make(map[string]string, len(secret.Data))
 	for k, v := range secret.Data {
 		data[k] = string(v)
 	}
 	return data, nil
+}
+
+// FetchSecretIsThere asks whether a secret exists, without having its data sent. The error is the one that
+// FetchSecret would give.
+func FetchSecretIsThere(ctx context.Context, c Client, key Key) error {
+	if key.Name == "" {
+		return nil
+	}
+	if err := c.Fetch(ctx, ResourceOf[*corev1.Secret](), key, &metav1.PartialObjectMetadata{}); err != nil {
+		return unread(key, err)
+	}
+	return nil
+}
+
+func unread(key Key, err error) error {
+	return fmt.Errorf("error getting secret %s in namespace %s: %w", key.Name, key.Namespace, err)
 }

@@ -28,6 +28,9 @@ func TestFetchSecret(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "error getting secret none in namespace ns: ") || !apierrors.IsNotFound(err) {
 		t.Errorf("missing: %v", err)
 	}
+	if err = kube.FetchSecretIsThere(h.Ctx, h.API, kube.Key{Namespace: "ns", Name: "none"}); err == nil || !strings.HasPrefix(err.Error(), "error getting secret none in namespace ns: ") || !apierrors.IsNotFound(err) {
+		t.Errorf("missing, and only asked for: %v", err)
+	}
 	h.API.Fail("get", "secrets", errors.New("connection refused"), 1)
 	if _, err = kube.FetchSecret(h.Ctx, h.API, kube.Key{Namespace: "ns", Name: "none"}); err == nil || apierrors.IsNotFound(err) {
 		t.Errorf("an answer that did not come was taken for one: %v", err)

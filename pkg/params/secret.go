@@ -75,13 +75,15 @@ func (k Kind) String() string { return kinds[k].title }
 // names none. A kind that is given only in part is an error; it does not fall back to the default keys,
 // because the user meant something else than the default.
 func ResolveSecret(kind Kind, parameters map[string]string, tokens Tokens) (*corev1.SecretReference, error) {
+	keys := kinds[kind]
 	name, namespace, err := templates(kind, parameters)
 	if err != nil {
-		return nil, fmt.Errorf("failed to get name and namespace template from params: %w", err)
+		return nil, &Mistake{Keys: keys.written(parameters), err: fmt.Errorf("failed to get name and namespace template from params: %w", err)}
 	}
-	if name == "" && kinds[kind].hasDefault {
+	if name == "" && keys.hasDefault {
+		keys = kinds[Default]
 		if name, namespace, err = templates(Default, parameters); err != nil {
-			return nil, fmt.Errorf("failed to get default name and namespace template from params: %w", err)
+			return nil, &Mistake{Keys: keys.written(parameters), err: fmt.Errorf("failed to get default name and namespace template from params: %w", err)}
 		}
 	}
 	if name == "" {
@@ -90,10 +92,10 @@ func ResolveSecret(kind Kind, parameters map[string]string, tokens Tokens) (*cor
 	resolved := &corev1.SecretReference{}
 	// The namespace first: with both wrong, users of such sidecars have always seen this error.
 	if resolved.Namespace, err = namespaceOf(namespace, tokens.Namespace); err != nil {
-		return nil, err
+		return nil, &Mistake{Keys: present(parameters, keys.namespace, keys.oldNamespace), Tokens: tokens.inNamespace(), err: err}
 	}
 	if resolved.Name, err = nameOf(name, tokens.Name); err != nil {
-		return nil, err
+		return nil, &Mistake{Keys: present(parameters, keys.name, keys.oldName), Tokens: tokens.inName(), err: err}
 	}
 	return resolved, nil
 }

@@ -6,6 +6,11 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/csi-tandem/csi-tandem/pkg/params"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -39,7 +44,42 @@ func blameClass(in ClaimInput, err error) error {
 
 // blameSecrets advises about secret templates, which take values from the claim.
 func blameSecrets(in ClaimInput, err error) error {
-	return advise(err, "look at the secret parameters of StorageClass %q and, where they name annotations, at those of claim %s/%s", in.Class.Name, in.Claim.Namespace, in.Claim.Name)
+	class := fmt.Sprintf("StorageClass %q", in.Class.Name)
+	where := "look at the secret parameters of " + class
+	if mistake := new(params.Mistake); errors.As(err, &mistake) {
+		where = mistake.Place(class)
+	}
+	return advise(err, "%s and, where it names annotations, at those of claim %s/%s; make another class in its place, as parameters of a class cannot be changed",
+		where, in.Claim.Namespace, in.Claim.Name)
+}
+
+// LackSecret advises about the secret of a volume that is to be made. class is nil where nobody knows any more
+// which one named it.
+func LackSecret(class *storagev1.StorageClass, err error) error {
+	who := "the StorageClass of the claim names it"
+	if class != nil {
+		who = fmt.Sprintf("StorageClass %q names it in its %s", class.Name, params.Parameters(params.SecretKeys(params.Provisioner, class.Parameters)))
+	}
+	return lackSecret(err, who, "the claim")
+}
+
+// LackDeletionSecret advises about the secret for the deletion of a volume.
+func LackDeletionSecret(volume *corev1.PersistentVolume, err error) error {
+	who := fmt.Sprintf("StorageClass %q names it", VolumeClass(volume))
+	if isSecretOnRecord(volume) {
+		who = fmt.Sprintf("annotations %s and %s of the PersistentVolume name it", wellknown.AnnDeletionSecretName, wellknown.AnnDeletionSecretNamespace)
+	}
+	return lackSecret(err, who, "the deletion")
+}
+
+func lackSecret(err error, who, what string) error {
+	switch {
+	case apierrors.IsNotFound(err):
+		return advise(err, "%s: create that secret, and %s goes on by itself", who, what)
+	case apierrors.IsForbidden(err):
+		return advise(err, "%s: give the provisioner the right to get secrets, as deploy/provisioner/rbac.yaml does, and %s goes on by itself", who, what)
+	}
+	return err
 }
 
 // blameDriver advises about what a driver cannot do.

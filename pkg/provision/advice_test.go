@@ -89,7 +89,12 @@ func TestAdviceNamesWhatIsKnown(t *testing.T) {
 		{"another snapshot's content", restore(func(in *ClaimInput) { in.Source.Content.Spec.VolumeSnapshotRef.UID = "x" }), []string{`ns1/snap with UID "x"`, `"snap-uid"`}},
 		{"another volume mode", restore(block), []string{`allow-volume-mode-change: "true" on content`, "has volumeMode Filesystem"}},
 		{"parameters of the class", edits{parameters(reserved+"foo", "1")}, []string{`StorageClass in place of "sc"`}},
-		{"secrets", edits{parameters(reserved+"secret-name", "s")}, []string{`StorageClass "sc"`, "claim ns1/data"}},
+		{"half of a secret", edits{parameters(reserved+"secret-name", "s")}, []string{`parameters csi.storage.k8s.io/secret-name and csi.storage.k8s.io/secret-namespace of StorageClass "sc"`,
+			"have to be there both, or none", "claim ns1/data"}},
+		{"an unknown token", edits{parameters(reserved+"node-stage-secret-name", "${pvc.nane}", reserved+"node-stage-secret-namespace", "n")},
+			[]string{`parameter csi.storage.k8s.io/node-stage-secret-name of StorageClass "sc"`, "${pv.name}, ${pvc.name}, ${pvc.namespace}, ${pvc.annotations['KEY']} for an annotation"}},
+		{"a token that is not for namespaces", edits{parameters("csiNodeStageSecretName", "s", "csiNodeStageSecretNamespace", "${pvc.name}")},
+			[]string{`parameter csiNodeStageSecretNamespace of StorageClass "sc", in which ${pv.name}, ${pvc.namespace} may stand`}},
 	} {
 		reject, ok := NextClaimStep(plain(c.edits...)).(Reject)
 		if !ok {

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -25,10 +24,10 @@ import (
 // the program's own flags as well, since they decide the answer, and what a manifest says can be pasted.
 type Command struct {
 	Name string
-	// Object is what the command is about, as the help text shows it, and Kinds what may stand before its name
-	// and a slash, as kubectl has it.
+	// Object is what the command is about, as the help text shows it, and Kinds what it can be about: the first
+	// when a name stands alone, the others when they stand before it.
 	Object string
-	Kinds  []string
+	Kinds  []Kind
 	// Summary is one sentence for the help text, and Notes what else a user should know.
 	Summary, Notes string
 	// Add declares the command's own flags; nil means that it has none.
@@ -42,6 +41,8 @@ type Command struct {
 // Question is what a Command is asked, and whom it can ask in turn.
 type Question struct {
 	Namespace, Name string
+	// Kind is one of the command's, as the API calls it.
+	Kind string
 	// Format is text or json.
 	Format string
 	Client kube.Client
@@ -73,6 +74,7 @@ type asking struct {
 	*Command
 	namespace, output, driverName string
 	objects                       []string
+	kind                          string
 	flags                         *flag.FlagSet
 }
 
@@ -173,12 +175,13 @@ func (p *process) checkAsking(a *asking) error {
 		return fmt.Errorf("of which %s? say %s [-n NAMESPACE] %s", a.Object, p.name, a.Object)
 	case len(a.objects) > 1:
 		return fmt.Errorf("argument %q: one %s at a time, and the value of a switch needs an equals sign", a.objects[1], a.Object)
-	case !a.takeKind():
-		return fmt.Errorf("argument %q: say the name alone, and the namespace with -n", a.objects[0])
 	case a.output != outText && a.output != outJSON:
 		return fmt.Errorf("--output=%s: use text or json", a.output)
 	case p.Options.Timeout <= 0:
 		return fmt.Errorf("--timeout=%v: questions need time, use a duration such as 10s", p.Options.Timeout)
+	}
+	if err := a.takeKind(); err != nil {
+		return err
 	}
 	if p.Options.CSIAddress != "" {
 		if err := driver.CheckAddress(p.Options.CSIAddress); err != nil {
@@ -191,19 +194,10 @@ func (p *process) checkAsking(a *asking) error {
 	return nil
 }
 
-// takeKind drops the kind from what kubectl calls TYPE/NAME, and tells whether the rest is a name.
-func (a *asking) takeKind() bool {
-	kind, name, ok := strings.Cut(a.objects[0], "/")
-	if ok && slices.Contains(a.Kinds, strings.ToLower(kind)) {
-		a.objects[0] = name
-	}
-	return a.objects[0] != "" && !strings.Contains(a.objects[0], "/")
-}
-
 func (p *process) helpAsking(a *asking) error {
 	notes := a.Notes
 	if notes == "" {
-		notes = "Nothing is written, and no secret is read. The flags of the sidecar itself decide the answer, so say the same here."
+		notes = "Nothing is written, and of secrets no more is read than whether they are there. The flags of the sidecar itself decide the answer, so say the same here."
 	}
 	_, err := fmt.Fprintf(p.stdout, "%s\n\nUsage: %s [flags] %s\n\n%s\n", a.Summary, p.name, a.Object, notes)
 	if err != nil {
@@ -233,7 +227,7 @@ func (p *process) question(ctx context.Context, a *asking) (Question, error) {
 		a.namespace = contextNamespace(o)
 	}
 	q := Question{
-		Namespace: a.namespace, Name: a.objects[0], Format: a.output, Client: client, Clock: clock.RealClock{},
+		Namespace: a.namespace, Name: a.objects[0], Kind: a.kind, Format: a.output, Client: client, Clock: clock.RealClock{},
 		LeaseNamespace: o.Election.Namespace, Options: o, Gates: p.gates, Out: p.stdout,
 	}
 	q.Driver = askDriver(ctx, o)

@@ -24,11 +24,14 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
 users: [{name: u, user: {token: t}}]
 `
 
+// kinds are one that the sample's command is about by itself, one that has to be said, and one of another program.
+var kinds = []Kind{{Name: "BigThing", Short: "bt"}, {Name: "Box", Short: "bx"}, {Name: "Stranger", Short: "st", Ask: "other explain st/"}}
+
 // ask runs a sample program with a command that keeps what it was asked.
 func ask(t *testing.T, answer error, args ...string) (code int, stderr string, asked *Question) {
 	t.Helper()
 	program := sample()
-	program.Commands = []Command{{Name: "explain", Object: "THING", Summary: "Says why.", Run: func(ctx context.Context, q Question) error {
+	program.Commands = []Command{{Name: "explain", Object: "THING", Kinds: kinds, Summary: "Says why.", Run: func(ctx context.Context, q Question) error {
 		if _, limited := ctx.Deadline(); !limited {
 			t.Error("a question without an end")
 		}
@@ -53,7 +56,11 @@ func TestCommandArguments(t *testing.T) {
 	}{
 		{"explain", 2, "of which THING? say sample explain [-n NAMESPACE] THING"},
 		{"explain a b", 2, `argument "b"`},
-		{"explain ns/a", 2, "say the name alone"},
+		{"explain ns/a", 2, `"ns" is no kind of objects that this is about: say the name alone or bt/NAME or bx/NAME, and the namespace with -n`},
+		{"explain bt/", 2, "say the name alone or bt/NAME"},
+		{"explain bt/ns/a", 2, "say the name alone or bt/NAME"},
+		{"explain st/a", 2, "that is a Stranger; use other explain st/a"},
+		{"explain strangers.example.com/a", 2, "that is a Stranger; use other explain st/a"},
 		{"explain a -o yaml", 2, "--output=yaml: use text or json"},
 		{"explain a --nope", 2, "--nope: there is no such flag"},
 		{"explain a --timeout=0", 2, "--timeout=0s"},
@@ -87,7 +94,7 @@ func TestCommandQuestion(t *testing.T) {
 	socket := "--csi-address=" + filepath.Join(dir, "none.sock")
 	t.Run("the namespace of the context", func(t *testing.T) {
 		code, text, q := ask(t, nil, "explain", "data", socket)
-		if code != 0 || q == nil || q.Namespace != "team-a" || q.Name != "data" || q.Format != "text" {
+		if code != 0 || q == nil || q.Namespace != "team-a" || q.Name != "data" || q.Kind != "BigThing" || q.Format != "text" {
 			t.Fatal(code, text, q)
 		}
 		if q.Driver.Asked || !strings.Contains(q.Driver.Why, "there is no socket") {
@@ -98,6 +105,13 @@ func TestCommandQuestion(t *testing.T) {
 		code, text, q := ask(t, nil, "explain", "-n", "other", "data", "-o", "json", "--driver-name=d.example", "--color=blue", socket)
 		if code != 0 || q == nil || q.Namespace != "other" || q.Format != "json" || q.Driver.Name != "d.example" {
 			t.Fatal(code, text, q)
+		}
+	})
+	t.Run("a kind before the name", func(t *testing.T) {
+		for word, kind := range map[string]string{"bt": "BigThing", "BigThings": "BigThing", "boxes.v1.example.com": "Box", "bx": "Box"} {
+			if code, text, q := ask(t, nil, "explain", word+"/data", socket); code != 0 || q == nil || q.Kind != kind || q.Name != "data" {
+				t.Error(word, code, text, q)
+			}
 		}
 	})
 	t.Run("no answer", func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -51,16 +52,30 @@ func (p *process) meantFlag(name string) string {
 	return ""
 }
 
-// meantCommand is a hint to the command that was probably meant, or nothing.
-func (p *process) meantCommand(name string) string {
-	names := []string{completionName}
+// commandNames are what the first argument may be instead of a flag.
+func (p *process) commandNames() []string {
+	var names []string
 	for _, c := range p.Commands {
 		names = append(names, c.Name)
 	}
-	if meant := nearest(name, names); meant != "" {
-		return fmt.Sprintf("did you mean %s? ", meant)
+	return append(names, completionName)
+}
+
+// unknownArgument is about an argument that is neither a flag nor a command. Where it stands first a command
+// was meant, and after flags most often the value of a switch, or a command that came too late.
+func (p *process) unknownArgument(args []string, word string) error {
+	names := p.commandNames()
+	switch {
+	case slices.Contains(names, word):
+		return usage("argument %q: a command stands first, before all flags: %s %[1]s ...", word, p.name)
+	case args[0] != word:
+		return usage("argument %q: only flags are taken here, and the value of a switch needs an equals sign, as in --leader-election=true; --help lists them and the commands", word)
 	}
-	return ""
+	hint := ""
+	if meant := nearest(word, names); meant != "" {
+		hint = fmt.Sprintf("did you mean %s? ", meant)
+	}
+	return usage("argument %q: %sthere is no such command, only %s; without one the program runs as a sidecar; --help lists commands and flags", word, hint, strings.Join(names, ", "))
 }
 
 // mostChanges is how many letters may differ, and one in so many of the word at most.

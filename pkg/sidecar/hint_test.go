@@ -19,8 +19,11 @@ func TestHints(t *testing.T) {
 		"--kubecofnig=x":            "did you mean --kubeconfig?",
 		"--something-else-entirely": "--something-else-entirely: there is no such flag; --help lists them all",
 		"--x":                       "--x: there is no such flag; --help",
-		"explian data":              `argument "explian": did you mean explain? only flags are taken`,
-		"complete bash":             `argument "complete": only flags`,
+		"explian data":              `argument "explian": did you mean explain? there is no such command, only explain, completion;`,
+		"complete bash":             `argument "complete": there is no such command, only explain, completion; without one the program runs as a sidecar; --help lists commands and flags`,
+		"help me":                   `argument "help": there is no such command, only explain, completion;`,
+		"--color=x true":            `argument "true": only flags are taken here, and the value of a switch needs an equals sign`,
+		"--color=x explain data":    `argument "explain": a command stands first, before all flags: sample explain ...`,
 		"completoin bash":           "did you mean completion?",
 		"explain --naemspace=x":     "did you mean --namespace?",
 	} {

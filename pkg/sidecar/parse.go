@@ -125,7 +125,7 @@ func (p *process) parse(args []string) (done bool, err error) {
 		return false, p.explain(err)
 	}
 	if rest := p.flags.Args(); len(rest) > 0 {
-		return false, usage("argument %q: %sonly flags are taken, and the value of a switch needs an equals sign, as in --leader-election=true", rest[0], p.meantCommand(rest[0]))
+		return false, p.unknownArgument(args[1:], rest[0])
 	}
 	return p.begin()
 }

@@ -141,16 +141,23 @@ func AfterSecret(in ContentInput, step ContentStep, err error) After {
 	if c.DeletionTimestamp != nil && apierrors.IsNotFound(err) && after.Attempt.SecretMissing.IsZero() {
 		after.Attempt.SecretMissing = in.Now
 	}
+	record := LackSecret(in, step, err)
+	after.Status, after.Told = record.Status, record.Told
+	return after
+}
+
+// LackSecret shows that a call is not made, because its secret could not be read.
+func LackSecret(in ContentInput, step ContentStep, err error) Record {
+	c := in.Content
+	err = advised{err, adviseSecret(in, step, err)}
 	switch step.(type) {
 	case Delete:
-		after.Status, after.Told = deletionFailureOf(c, "Failed to get snapshot credentials: "+err.Error(), in.Now)
+		return deleteFailure(in, fmt.Errorf("Failed to get snapshot credentials: %w", err))
 	case Poll:
-		after.Status, after.Told = failureOf(c, fmt.Sprintf("failed to get credentials for snapshot content %s: %s", c.Name, err), in.Now)
+		return recordFailure(in, fmt.Errorf("failed to get credentials for snapshot content %s: %w", c.Name, err))
 	default:
-		after.Status, after.Told = failureOf(c, fmt.Sprintf("failed to get input parameters to create snapshot for content %s: %q",
-			c.Name, fmt.Sprintf("cannot get credentials for snapshot content %q: %s", c.Name, err)), in.Now)
+		return recordFailure(in, badInput(c, fmt.Errorf("cannot get credentials for snapshot content %q: %w", c.Name, err)))
 	}
-	return after
 }
 
 func afterAnswer(in ContentInput, answer Answer) After {

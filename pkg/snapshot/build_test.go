@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"strings"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -134,14 +135,29 @@ func shown(message string) func(*SnapshotInput) {
 	}
 }
 
-func rejected(i SnapshotInput, reason, message string) Reject {
+// helps stands in texts of tests between what users have always been told and what would help.
+const helps = " | "
+
+// split gives a text as users see it, and what of it is advice.
+func split(text string) (message, advice string) {
+	pinned, advice, _ := strings.Cut(text, helps)
+	return told(pinned, advice), advice
+}
+
+func tell(reason, text string) Tell {
+	message, advice := split(text)
+	return Tell{Told{true, reason, message}, advice}
+}
+
+func rejected(i SnapshotInput, reason, text string) Reject {
+	message, advice := split(text)
 	at, unready := metav1.NewTime(now), false
 	status := i.Snapshot.Status.DeepCopy()
 	if status == nil {
 		status = &snapv1.VolumeSnapshotStatus{}
 	}
 	status.Error, status.ReadyToUse = &snapv1.VolumeSnapshotError{Time: &at, Message: &message}, &unready
-	return Reject{Reason: reason, Message: message, Status: status}
+	return Reject{Reason: reason, Message: message, Advice: advice, Status: status}
 }
 
 // con is a content that our binder has just made; edits change it.

@@ -29,22 +29,25 @@ func defaultClass(in SnapshotInput, driver string) (*snapv1.VolumeSnapshotClass,
 	}
 	switch len(found) {
 	case 0:
-		return nil, errors.New("cannot find default snapshot class")
+		return nil, advise(errors.New("cannot find default snapshot class"),
+			"claim %s/%s is of driver %s: annotate a VolumeSnapshotClass of that driver with %s=true, or name a class %s",
+			in.Claim.Namespace, in.Claim.Name, driver, wellknown.AnnIsDefaultSnapshotClass, newSnapshot)
 	case 1:
 		return found[0], nil
 	default:
 		slices.Sort(names)
-		return nil, fmt.Errorf("%d default snapshot classes were found: %s", len(found), strings.Join(names, ", "))
+		return nil, advise(fmt.Errorf("%d default snapshot classes were found: %s", len(found), strings.Join(names, ", ")),
+			"they are all of driver %s: leave annotation %s on one of them, or name a class %s", driver, wellknown.AnnIsDefaultSnapshotClass, newSnapshot)
 	}
 }
 
 // checkClaim tells whether the claim has a volume that could be looked at.
-func checkClaim(claim *corev1.PersistentVolumeClaim) error {
-	switch {
+func checkClaim(in SnapshotInput) error {
+	switch claim := in.Claim; {
 	case claim == nil:
-		return errNoClaim
+		return noClaim(in)
 	case claim.Status.Phase != corev1.ClaimBound || claim.Spec.VolumeName == "":
-		return fmt.Errorf("the PVC %s is not yet bound to a PV, will not attempt to take a snapshot", claim.Name)
+		return advise(fmt.Errorf("the PVC %s is not yet bound to a PV, will not attempt to take a snapshot", claim.Name), "%s", adviseUnbound(claim))
 	default:
 		return nil
 	}
@@ -54,12 +57,14 @@ func checkClaim(claim *corev1.PersistentVolumeClaim) error {
 func checkVolume(in SnapshotInput) error {
 	claim, volume := in.Claim, in.Volume
 	if volume == nil {
-		return fmt.Errorf("failed to retrieve PV %s from the API server: %q", claim.Spec.VolumeName,
-			fmt.Sprintf("persistentvolumes %q not found", claim.Spec.VolumeName))
+		return advise(fmt.Errorf("failed to retrieve PV %s from the API server: %q", claim.Spec.VolumeName,
+			fmt.Sprintf("persistentvolumes %q not found", claim.Spec.VolumeName)),
+			"claim %s/%s names a PersistentVolume that does not exist, so that there is nothing to take a snapshot of: name another claim %s", claim.Namespace, claim.Name, newSnapshot)
 	}
 	ref := volume.Spec.ClaimRef
 	if ref == nil || ref.Name != claim.Name || ref.Namespace != claim.Namespace || ref.UID != "" && ref.UID != claim.UID {
-		return errors.New("claim in dataSource not bound or invalid")
+		return advise(errors.New("claim in dataSource not bound or invalid"),
+			"PersistentVolume %s does not name claim %s/%s in its spec.claimRef: correct that, or name another claim %s", volume.Name, claim.Namespace, claim.Name, newSnapshot)
 	}
 	return nil
 }
@@ -67,7 +72,8 @@ func checkVolume(in SnapshotInput) error {
 // checkDriver tells whether the volume is of a CSI driver.
 func checkDriver(volume *corev1.PersistentVolume) error {
 	if volume.Spec.CSI == nil {
-		return fmt.Errorf("cannot find CSI PersistentVolumeSource for volume %s", volume.Name)
+		return advise(fmt.Errorf("cannot find CSI PersistentVolumeSource for volume %s", volume.Name),
+			"only volumes of CSI drivers can be snapshotted: name a claim of such a volume %s", newSnapshot)
 	}
 	return nil
 }

@@ -22,15 +22,16 @@ func NextContentStep(in ContentInput) ContentStep {
 	case isForeign(in) && needsClass(c):
 		return Ignore{"its class is of another driver"}
 	case (source.VolumeHandle == nil) == (source.SnapshotHandle == nil):
-		return Tell{Told{true, wellknown.ReasonContentValidationError, "Exactly one of VolumeHandle and SnapshotHandle should be specified"}}
+		const advice = "make the content anew, with exactly one of spec.source.volumeHandle and spec.source.snapshotHandle"
+		return Tell{Told{true, wellknown.ReasonContentValidationError, told("Exactly one of VolumeHandle and SnapshotHandle should be specified", advice)}, advice}
 	}
 	if isForeign(in) {
 		in.Class = nil // one that took the name of the class which the snapshot was taken with
 	}
-	if c.DeletionTimestamp != nil {
 	if in.Attempt.Replacement != "" {
 		return nextRemove(in)
 	}
+	if c.DeletionTimestamp != nil {
 		if step := nextLeaving(in); step != nil {
 			return step
 		}
@@ -85,7 +86,7 @@ func nextCreate(in ContentInput) ContentStep {
 	c := in.Content
 	create, err := buildCreate(in)
 	if err != nil {
-		return recordFailure(in, fmt.Errorf("failed to get input parameters to create snapshot for content %s: %q", c.Name, err.Error()))
+		return recordFailure(in, badInput(c, err))
 	}
 	if wait := in.Attempt.NotBefore.Sub(in.Now); wait > 0 {
 		if in.Attempt.Tried == Open && !isMarked(c) {
@@ -124,7 +125,7 @@ func nextPoll(in ContentInput, handle string) ContentStep {
 			create.Mark, create.Parameters = false, ""
 			poll.Again = &create
 		} else if !poll.Get && !poll.List {
-			return recordFailure(in, fmt.Errorf("failed to get input parameters to create snapshot for content %s: %q", c.Name, err.Error()))
+			return recordFailure(in, badInput(c, err))
 		}
 	}
 	if wait := in.Attempt.NotBefore.Sub(in.Now); wait > 0 {
@@ -135,9 +136,15 @@ func nextPoll(in ContentInput, handle string) ContentStep {
 
 // recordFailure shows an error that was found before any call.
 func recordFailure(in ContentInput, err error) Record {
-	record := Record{Failure: err.Error()}
-	record.Status, record.Told = failureOf(in.Content, err.Error(), in.Now)
+	record := Record{Advice: adviceOf(err)}
+	record.Failure = told(err.Error(), record.Advice)
+	record.Status, record.Told = failureOf(in.Content, record.Failure, in.Now)
 	return record
+}
+
+// badInput words the errors about what the snapshot is to be made of.
+func badInput(c *snapv1.VolumeSnapshotContent, err error) error {
+	return advised{fmt.Errorf("failed to get input parameters to create snapshot for content %s: %q", c.Name, err.Error()), adviceOf(err)}
 }
 
 // isDynamicMember tells the members of a group that was taken as a whole: no call of ours may touch them.

@@ -38,10 +38,12 @@ func secretNamed(name, namespace string) func(*ContentInput) {
 	}
 }
 
-func failing(status *snapv1.VolumeSnapshotContentStatus, reason, message, failure string) Record {
+func failing(status *snapv1.VolumeSnapshotContentStatus, reason, text, cause string) Record {
+	message, _ := split(text)
+	failure, advice := split(cause)
 	at := metav1.NewTime(now)
 	status.Error, status.ReadyToUse = &snapv1.VolumeSnapshotError{Time: &at, Message: &message}, ptr(false)
-	return Record{Status: status, Told: &Told{true, reason, message}, Failure: failure}
+	return Record{Status: status, Told: &Told{true, reason, message}, Failure: failure, Advice: advice}
 }
 
 func TestSnapshotIsTaken(t *testing.T) {
@@ -53,11 +55,11 @@ func TestSnapshotIsTaken(t *testing.T) {
 	short.Name = "s-u1"
 	noClass := failing(&snapv1.VolumeSnapshotContentStatus{}, wellknown.ReasonSnapshotCreationFailed,
 		`Failed to create snapshot: failed to get input parameters to create snapshot for content snapcontent-u1: `+
-			`"volumesnapshotclass.snapshot.storage.k8s.io \"snapc\" not found"`,
-		`failed to get input parameters to create snapshot for content snapcontent-u1: "volumesnapshotclass.snapshot.storage.k8s.io \"snapc\" not found"`)
+			`"volumesnapshotclass.snapshot.storage.k8s.io \"snapc\" not found" | create VolumeSnapshotClass snapc again; it is looked at again by itself`,
+		`failed to get input parameters to create snapshot for content snapcontent-u1: "volumesnapshotclass.snapshot.storage.k8s.io \"snapc\" not found" | create VolumeSnapshotClass snapc again; it is looked at again by itself`)
 	badKey := `failed to get input parameters to create snapshot for content snapcontent-u1: "failed to remove CSI Parameters of prefixed keys: ` +
-		`found unknown parameter key \"csi.storage.k8s.io/typo\" with reserved namespace csi.storage.k8s.io/"`
-	invalid := Tell{Told{true, wellknown.ReasonContentValidationError, "Exactly one of VolumeHandle and SnapshotHandle should be specified"}}
+		`found unknown parameter key \"csi.storage.k8s.io/typo\" with reserved namespace csi.storage.k8s.io/" | look at the parameters of VolumeSnapshotClass snapc; it is looked at again by itself`
+	invalid := tell(wellknown.ReasonContentValidationError, "Exactly one of VolumeHandle and SnapshotHandle should be specified | make the content anew, with exactly one of spec.source.volumeHandle and spec.source.snapshotHandle")
 	checkContents(t, []contentRow{
 		{"S1 as our binder made it", con(), Create{Request: request()}},
 		{"S55 I1 made by another binder: the mark first, and the parameters on record", con(unmarked, unrecorded),
@@ -72,7 +74,7 @@ func TestSnapshotIsTaken(t *testing.T) {
 		{"S53 W3 bad class: no mark, no call", con(unmarked, unrecorded, func(i *ContentInput) { i.Class.Parameters = map[string]string{"csi.storage.k8s.io/typo": ""} }),
 			failing(&snapv1.VolumeSnapshotContentStatus{}, wellknown.ReasonSnapshotCreationFailed, "Failed to create snapshot: "+badKey, badKey)},
 		{"S64 the same error again writes nothing", con(unmarked, unrecorded, func(i *ContentInput) { i.Class, i.Content.Status = nil, noClass.Status }),
-			Record{Failure: noClass.Failure}},
+			Record{Failure: noClass.Failure, Advice: noClass.Advice}},
 		{"S51 another driver", con(func(i *ContentInput) { i.Content.Spec.Driver = "other" }), Ignore{}},
 		{"S51 class of another driver", con(func(i *ContentInput) { i.Class = class("snapc", "other") }), Ignore{}},
 		{"S36 no source", con(func(i *ContentInput) { i.Content.Spec.Source = snapv1.VolumeSnapshotContentSource{} }), invalid},
@@ -89,7 +91,7 @@ func TestSnapshotIsPolledUntilReady(t *testing.T) {
 		i.Class.Parameters = map[string]string{wellknown.ParamSnapshotterListSecretName: "l", wellknown.ParamSnapshotterListSecretNamespace: "n"}
 	}
 	listSecret := &corev1.SecretReference{Name: "l", Namespace: "n"}
-	classGone := `failed to get snapshot class snapc for snapshot content snapcontent-u1: volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found`
+	classGone := `failed to get snapshot class snapc for snapshot content snapcontent-u1: volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found | create VolumeSnapshotClass snapc again; it is looked at again by itself`
 	checkContents(t, []contentRow{
 		{"S58 the handle is known: the mark goes", con(cut, func(i *ContentInput) { i.Content.Annotations[wellknown.AnnBeingCreated] = "yes" }), DropMark{}},
 		{"S59 by creating again, without a mark", con(cut), Poll{Handle: "s-1", Again: again}},
@@ -118,6 +120,8 @@ func TestContentThatIsLeaving(t *testing.T) {
 	done := func(i *ContentInput) { i.Attempt.Deleted = true }
 	shared := func(i *ContentInput) { i.SharedWith = "c2" }
 	told := &Told{true, wellknown.ReasonSnapshotHandleShared, `Let go without deleting snapshot "s-1" at the driver, because VolumeSnapshotContent c2 has it too`}
+	half, both := split(`Failed to get snapshot credentials: cannot retrieve secrets for snapshot content "snapcontent-u1", err: secret name or namespace not specified | ` +
+		"annotations snapshot.storage.kubernetes.io/deletion-secret-name and snapshot.storage.kubernetes.io/deletion-secret-namespace of VolumeSnapshotContent snapcontent-u1 have to be there both, or none")
 	checkContents(t, []contentRow{
 		{"S68 first a live look", con(finished, terminating), Confirm{}},
 		{"S68 then the driver", con(finished, terminating, live), Delete{Handle: "s-1"}},
@@ -143,13 +147,10 @@ func TestContentThatIsLeaving(t *testing.T) {
 		{"half a secret", con(finished, terminating, live, secretNamed("s", "")), Record{
 			Status: func() *snapv1.VolumeSnapshotContentStatus {
 				s := con(finished).Content.Status
-				s.Error = &snapv1.VolumeSnapshotError{Time: ptr(metav1.NewTime(now)), Message: ptr(`Failed to get snapshot credentials: ` +
-					`cannot retrieve secrets for snapshot content "snapcontent-u1", err: secret name or namespace not specified`)}
+				s.Error = &snapv1.VolumeSnapshotError{Time: ptr(metav1.NewTime(now)), Message: &half}
 				return s
 			}(),
-			Told: &Told{true, wellknown.ReasonSnapshotDeleteError, `Failed to get snapshot credentials: ` +
-				`cannot retrieve secrets for snapshot content "snapcontent-u1", err: secret name or namespace not specified`},
-			Failure: `Failed to get snapshot credentials: cannot retrieve secrets for snapshot content "snapcontent-u1", err: secret name or namespace not specified`}},
+			Told: &Told{true, wellknown.ReasonSnapshotDeleteError, half}, Failure: half, Advice: both}},
 	})
 }
 

@@ -162,6 +162,8 @@ type (
 		Status  *snapv1.VolumeSnapshotContentStatus
 		Told    *Told
 		Failure string
+		// Advice ends the failure's message, where somebody knows what would help.
+		Advice string
 	}
 
 	// DropMark removes the being-created mark.
@@ -177,8 +179,6 @@ type (
 		WithoutSecret bool
 	}
 
-	// ClearStatus says in the content that the driver's snapshot is gone, or another content's, for a content
-	// that others hold.
 	// Remove asks the driver to delete a snapshot that it has taken in place of the content's, unless a content has it.
 	Remove struct {
 		Handle        string
@@ -186,6 +186,8 @@ type (
 		WithoutSecret bool
 	}
 
+	// ClearStatus says in the content that the driver's snapshot is gone, or another content's, for a content
+	// that others hold.
 	ClearStatus struct{ Told *Told }
 
 	// ReleaseContent takes our finalizer off, and the being-created mark with it.
@@ -205,6 +207,6 @@ func (Record) contentStep()         {}
 func (DropMark) contentStep()       {}
 func (Confirm) contentStep()        {}
 func (Delete) contentStep()         {}
+func (Remove) contentStep()         {}
 func (ClearStatus) contentStep()    {}
 func (ReleaseContent) contentStep() {}
-func (Remove) contentStep()         {}

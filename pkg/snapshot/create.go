@@ -23,7 +23,7 @@ func nextNew(in SnapshotInput) SnapshotStep {
 			return FetchContent{binding.ContentName(s)}
 		}
 		// Taking it again would put other data under the old creation time.
-		return reject(in, wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing")
+		return reject(in, wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing", adviseVerdict(in, binding.Verdict{}))
 	}
 	class := in.Class
 	if s.Spec.VolumeSnapshotClassName == nil {
@@ -49,7 +49,7 @@ func nextNew(in SnapshotInput) SnapshotStep {
 
 // chooseClass gives the default class, or the step that must come first.
 func chooseClass(in SnapshotInput) (*snapv1.VolumeSnapshotClass, SnapshotStep) {
-	err := checkClaim(in.Claim)
+	err := checkClaim(in)
 	if err == nil && !in.VolumeRead {
 		return nil, FetchVolume{in.Claim.Spec.VolumeName}
 	}
@@ -64,8 +64,9 @@ func chooseClass(in SnapshotInput) (*snapv1.VolumeSnapshotClass, SnapshotStep) {
 		class, err = defaultClass(in, in.Volume.Spec.CSI.Driver)
 	}
 	if err != nil {
-		return nil, rejection(in, wellknown.ReasonSetDefaultSnapshotClassFailed,
-			fmt.Sprintf("Failed to set default snapshot class with error %s", err), true)
+		return nil, rejection(in, Reject{
+			Reason: wellknown.ReasonSetDefaultSnapshotClassFailed, Message: fmt.Sprintf("Failed to set default snapshot class with error %s", err), Advice: adviceOf(err),
+		}, true)
 	}
 	return class, nil
 }
@@ -92,13 +93,13 @@ func nextContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) SnapshotSt
 func nextSource(in SnapshotInput) SnapshotStep {
 	s, claim := in.Snapshot, in.Claim
 	if claim == nil {
-		return rejectCreation(in, fmt.Errorf("snapshot controller failed to update %s on API server: %w", s.Name, errNoClaim))
+		return rejectCreation(in, fmt.Errorf("snapshot controller failed to update %s on API server: %w", s.Name, noClaim(in)))
 	}
 	protected := has(claim.Finalizers, wellknown.FinalizerSourceClaim)
 	if protected && claim.DeletionTimestamp != nil && claim.Spec.VolumeName == "" {
 		return ReleaseSource{}
 	}
-	if err := checkClaim(claim); err != nil {
+	if err := checkClaim(in); err != nil {
 		return rejectInput(in, err)
 	}
 	if !in.VolumeRead {
@@ -111,8 +112,9 @@ func nextSource(in SnapshotInput) SnapshotStep {
 	case protected:
 		return nil
 	case claim.DeletionTimestamp != nil:
-		return rejectCreation(in, fmt.Errorf(
-			"snapshot controller failed to update %s on API server: cannot add finalizer on claim because it is being deleted", claim.Name))
+		return rejectCreation(in, advise(fmt.Errorf(
+			"snapshot controller failed to update %s on API server: cannot add finalizer on claim because it is being deleted", claim.Name),
+			"claim %s/%s is going, and no new snapshot of it is begun: name another one %s", claim.Namespace, claim.Name, newSnapshot))
 	default:
 		return ProtectSource{}
 	}
@@ -124,7 +126,7 @@ func rejectCreation(in SnapshotInput, err error) SnapshotStep {
 
 // rejectInput words the errors about what the content is to be made of.
 func rejectInput(in SnapshotInput, err error) SnapshotStep {
-	return rejectCreation(in, fmt.Errorf("failed to get input parameters to create snapshot %s: %q", in.Snapshot.Name, err.Error()))
+	return rejectCreation(in, advised{fmt.Errorf("failed to get input parameters to create snapshot %s: %q", in.Snapshot.Name, err.Error()), adviceOf(err)})
 }
 
 func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.VolumeSnapshotContent, SnapshotStep) {
@@ -132,7 +134,7 @@ func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.
 	name := wellknown.ContentName(string(s.UID))
 	secret, err := params.ResolveSecret(params.Snapshotter, class.Parameters, params.SnapshotTokens(name, s.Namespace, s.Name))
 	if err != nil {
-		return nil, rejectInput(in, err)
+		return nil, rejectInput(in, blameClass(class, err))
 	}
 	// The parameters are checked before anything is marked: a content with a bad class must stay deletable.
 	forDriver, err := driverParameters(class)
@@ -143,8 +145,8 @@ func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.
 		return nil, rejectCreation(in, err)
 	}
 	if volume.Spec.CSI.Driver != class.Driver {
-		return nil, rejectCreation(in, fmt.Errorf("volume %s is of driver %q, but VolumeSnapshotClass %s is of driver %q",
-			volume.Name, volume.Spec.CSI.Driver, class.Name, class.Driver))
+		return nil, rejectCreation(in, advise(fmt.Errorf("volume %s is of driver %q, but VolumeSnapshotClass %s is of driver %q",
+			volume.Name, volume.Spec.CSI.Driver, class.Name, class.Driver), "name a VolumeSnapshotClass of driver %s %s", volume.Spec.CSI.Driver, newSnapshot))
 	}
 	if in.NodeErr != nil {
 		return nil, rejectCreation(in, in.NodeErr)
@@ -200,7 +202,7 @@ func contentOf(in SnapshotInput, class *snapv1.VolumeSnapshotClass) *snapv1.Volu
 func driverParameters(class *snapv1.VolumeSnapshotClass) (map[string]string, error) {
 	forDriver, err := params.DriverParameters(class.Parameters, params.SnapshotKeys())
 	if err != nil {
-		return nil, fmt.Errorf("failed to remove CSI Parameters of prefixed keys: %w", err)
+		return nil, blameClass(class, fmt.Errorf("failed to remove CSI Parameters of prefixed keys: %w", err))
 	}
 	return forDriver, nil
 }
@@ -220,10 +222,10 @@ func annotationsOf(secret *corev1.SecretReference) map[string]string {
 
 // RejectCreation shows that the API server refused the content.
 func RejectCreation(in SnapshotInput, err error) Reject {
-	return reject(in, wellknown.ReasonSnapshotContentCreationFailed, fmt.Sprintf("Failed to create snapshot content with error %s", err))
+	return reject(in, wellknown.ReasonSnapshotContentCreationFailed, fmt.Sprintf("Failed to create snapshot content with error %s", err), adviceOf(err))
 }
 
 // RejectBinding shows that the API server refused the binding.
 func RejectBinding(in SnapshotInput, err error) Reject {
-	return reject(in, wellknown.ReasonSnapshotBindFailed, fmt.Sprintf("Snapshot failed to bind VolumeSnapshotContent, %s", err))
+	return reject(in, wellknown.ReasonSnapshotBindFailed, fmt.Sprintf("Snapshot failed to bind VolumeSnapshotContent, %s", err), adviceOf(err))
 }

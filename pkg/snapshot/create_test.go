@@ -84,44 +84,49 @@ func TestWhatStandsInTheWayOfAContent(t *testing.T) {
 	const failed = "Failed to create snapshot content with error "
 	const input = failed + `failed to get input parameters to create snapshot snap: `
 	const name, namespace = wellknown.ParamSnapshotterSecretName, wellknown.ParamSnapshotterSecretNamespace
+	const misclaimed = `"claim in dataSource not bound or invalid" | PersistentVolume pv1 does not name claim ns1/data in its spec.claimRef: ` +
+		`correct that, or name another claim in a new VolumeSnapshot`
+	const tokens = ` | look at parameter csi.storage.k8s.io/snapshotter-secret-name of VolumeSnapshotClass snapc, in which ${volumesnapshot.name}, ` +
+		`${volumesnapshot.namespace}, ${volumesnapshotcontent.name} may stand; it is looked at again by itself`
 	for _, c := range []struct {
 		name    string
 		in      SnapshotInput
 		message string
 	}{
 		{"S14 no claim", in(held, func(i *SnapshotInput) { i.Claim = nil }),
-			failed + "snapshot controller failed to update snap on API server: cannot get claim from snapshot"},
+			failed + "snapshot controller failed to update snap on API server: cannot get claim from snapshot | there is no claim data in namespace ns1: create it, or name another one in a new VolumeSnapshot"},
 		{"S19 B029 claim is going", in(held, func(i *SnapshotInput) { i.Claim.Finalizers, i.Claim.DeletionTimestamp = nil, ptr(past) }),
-			failed + "snapshot controller failed to update data on API server: cannot add finalizer on claim because it is being deleted"},
+			failed + "snapshot controller failed to update data on API server: cannot add finalizer on claim because it is being deleted | claim ns1/data is going, and no new snapshot of it is begun: name another one in a new VolumeSnapshot"},
 		// A content without the mark of a node would be worked on by nobody, and nobody would say so.
 		{"S97 no node reaches the volume", in(held, func(i *SnapshotInput) { i.NodeErr = errors.New("no node") }), failed + "no node"},
 		{"S15 claim not bound", in(held, func(i *SnapshotInput) { i.Claim.Status.Phase = corev1.ClaimPending }),
-			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot"`},
+			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot" | see why the claim is not bound: provisioner explain -n ns1 data; it is looked at again by itself`},
 		{"S15 and is not held before it is", in(held, func(i *SnapshotInput) { i.Claim.Status.Phase, i.Claim.Finalizers = corev1.ClaimPending, nil }),
-			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot"`},
+			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot" | see why the claim is not bound: provisioner explain -n ns1 data; it is looked at again by itself`},
 		{"S16 no volume", in(held, func(i *SnapshotInput) { i.Volume = nil }),
-			input + `"failed to retrieve PV pv1 from the API server: \"persistentvolumes \\\"pv1\\\" not found\""`},
-		{"S17 volume of another claim", in(held, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef.UID = "c0" }), input + `"claim in dataSource not bound or invalid"`},
-		{"S17 volume of nobody", in(held, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef = nil }), input + `"claim in dataSource not bound or invalid"`},
+			input + `"failed to retrieve PV pv1 from the API server: \"persistentvolumes \\\"pv1\\\" not found\"" | claim ns1/data names a PersistentVolume that does not exist, so that there is nothing to take a snapshot of: name another claim in a new VolumeSnapshot`},
+		{"S17 volume of another claim", in(held, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef.UID = "c0" }), input + misclaimed},
+		{"S17 volume of nobody", in(held, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef = nil }), input + misclaimed},
 		{"S18 B077 not a CSI volume", in(held, func(i *SnapshotInput) { i.Volume.Spec.CSI = nil }),
-			failed + "cannot find CSI PersistentVolumeSource for volume pv1"},
+			failed + "cannot find CSI PersistentVolumeSource for volume pv1 | only volumes of CSI drivers can be snapshotted: name a claim of such a volume in a new VolumeSnapshot"},
 		{"S20 W8 volume of another driver", in(held, func(i *SnapshotInput) { i.Volume.Spec.CSI.Driver = "other" }),
-			failed + `volume pv1 is of driver "other", but VolumeSnapshotClass snapc is of driver "sim.csi.example"`},
+			failed + `volume pv1 is of driver "other", but VolumeSnapshotClass snapc is of driver "sim.csi.example" | name a VolumeSnapshotClass of driver other in a new VolumeSnapshot`},
 		{"S5 half a secret", in(held, withParameters(name, "s")), input + `"failed to get name and namespace template from params: ` +
-			`either name and namespace for Snapshotter secrets specified, Both must be specified"`},
+			`either name and namespace for Snapshotter secrets specified, Both must be specified" | look at parameters csi.storage.k8s.io/snapshotter-secret-name and ` +
+			`csi.storage.k8s.io/snapshotter-secret-namespace of VolumeSnapshotClass snapc, which have to be there both, or none; it is looked at again by itself`},
 		{"S6 unknown token", in(held, withParameters(name, "${volumesnapshot.annotations['x']}", namespace, "n")),
-			input + `"error resolving value \"${volumesnapshot.annotations['x']}\": invalid tokens: [\"volumesnapshot.annotations['x']\"]"`},
-		{"S7 not a name", in(held, withParameters(name, "A b", namespace, "n")), input + `"\"A b\" is not a valid secret name"`},
+			input + `"error resolving value \"${volumesnapshot.annotations['x']}\": invalid tokens: [\"volumesnapshot.annotations['x']\"]"` + tokens},
+		{"S7 not a name", in(held, withParameters(name, "A b", namespace, "n")), input + `"\"A b\" is not a valid secret name"` + tokens},
 		{"S53 W3 unknown reserved key", in(held, withParameters("csi.storage.k8s.io/typo", "x")), input + `"failed to remove CSI Parameters of prefixed keys: ` +
-			`found unknown parameter key \"csi.storage.k8s.io/typo\" with reserved namespace csi.storage.k8s.io/"`},
+			`found unknown parameter key \"csi.storage.k8s.io/typo\" with reserved namespace csi.storage.k8s.io/" | look at the parameters of VolumeSnapshotClass snapc; it is looked at again by itself`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := rejected(c.in, wellknown.ReasonSnapshotContentCreationFailed, c.message)
 			if diff := cmp.Diff(SnapshotStep(want), NextSnapshotStep(c.in)); diff != "" {
 				t.Errorf("unexpected step (-want +got):\n%s", diff)
 			}
-			shown(c.message)(&c.in)
-			known := Reject{Reason: want.Reason, Message: want.Message}
+			shown(want.Message)(&c.in)
+			known := Reject{Reason: want.Reason, Message: want.Message, Advice: want.Advice}
 			if diff := cmp.Diff(SnapshotStep(known), NextSnapshotStep(c.in)); diff != "" {
 				t.Errorf("an error that is shown already (-want +got):\n%s", diff)
 			}
@@ -131,6 +136,7 @@ func TestWhatStandsInTheWayOfAContent(t *testing.T) {
 
 func TestDefaultClassErrors(t *testing.T) {
 	const failed = "Failed to set default snapshot class with error "
+	const none = " | claim ns1/data is of driver sim.csi.example: annotate a VolumeSnapshotClass of that driver with snapshot.storage.kubernetes.io/is-default-class=true, or name a class in a new VolumeSnapshot"
 	defaults := func(classes ...*snapv1.VolumeSnapshotClass) func(*SnapshotInput) {
 		return func(i *SnapshotInput) { i.Classes = classes }
 	}
@@ -139,16 +145,17 @@ func TestDefaultClassErrors(t *testing.T) {
 		in      SnapshotInput
 		message string
 	}{
-		{"S10 defaults of others", in(noClass, defaults(defaultOf("a", "x", "true"), defaultOf("b", "y", "true"))), "cannot find default snapshot class"},
-		{"S12 other spellings", in(noClass, defaults(defaultOf("a", driverName, "True"), defaultOf("b", driverName, "false"))), "cannot find default snapshot class"},
+		{"S10 defaults of others", in(noClass, defaults(defaultOf("a", "x", "true"), defaultOf("b", "y", "true"))), "cannot find default snapshot class" + none},
+		{"S12 other spellings", in(noClass, defaults(defaultOf("a", driverName, "True"), defaultOf("b", driverName, "false"))), "cannot find default snapshot class" + none},
 		{"S11 B075 two", in(noClass, defaults(defaultOf("b", driverName, "true"), defaultOf("a", driverName, "true"))),
-			"2 default snapshot classes were found: a, b"},
-		{"no claim", in(noClass, all, func(i *SnapshotInput) { i.Claim = nil }), "cannot get claim from snapshot"},
-		{"volume of another claim", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef.Name = "x" }), "claim in dataSource not bound or invalid"},
+			"2 default snapshot classes were found: a, b | they are all of driver sim.csi.example: leave annotation snapshot.storage.kubernetes.io/is-default-class on one of them, or name a class in a new VolumeSnapshot"},
+		{"no claim", in(noClass, all, func(i *SnapshotInput) { i.Claim = nil }), "cannot get claim from snapshot | there is no claim data in namespace ns1: create it, or name another one in a new VolumeSnapshot"},
+		{"volume of another claim", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef.Name = "x" }),
+			"claim in dataSource not bound or invalid | PersistentVolume pv1 does not name claim ns1/data in its spec.claimRef: correct that, or name another claim in a new VolumeSnapshot"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			message := failed + c.message
-			want := Reject{Reason: wellknown.ReasonSetDefaultSnapshotClassFailed, Message: message, Status: &snapv1.VolumeSnapshotStatus{
+			message, advice := split(failed + c.message)
+			want := Reject{Reason: wellknown.ReasonSetDefaultSnapshotClassFailed, Message: message, Advice: advice, Status: &snapv1.VolumeSnapshotStatus{
 				Error: &snapv1.VolumeSnapshotError{Time: ptr(metav1.NewTime(now)), Message: &message}}}
 			if diff := cmp.Diff(SnapshotStep(want), NextSnapshotStep(c.in)); diff != "" {
 				t.Errorf("unexpected step (-want +got):\n%s", diff)

@@ -156,7 +156,7 @@ func heldByOthers(c *snapv1.VolumeSnapshotContent) bool {
 func nextDelete(in ContentInput) ContentStep {
 	named, secret := secretAnnotations(in.Content)
 	if named && secret == nil {
-		return deleteFailure(in, "Failed to get snapshot credentials: "+errNoSecretName(in.Content).Error())
+		return deleteFailure(in, fmt.Errorf("Failed to get snapshot credentials: %w", errNoSecretName(in.Content)))
 	}
 	if wait := in.Attempt.NotBefore.Sub(in.Now); wait > 0 {
 		return Wait{"the last try of the driver failed", wait}
@@ -170,8 +170,9 @@ func isPatienceOver(in ContentInput) bool {
 	return in.Content.DeletionTimestamp != nil && !since.IsZero() && in.Now.Sub(since) >= secretPatience
 }
 
-func deleteFailure(in ContentInput, message string) Record {
-	record := Record{Failure: message}
-	record.Status, record.Told = deletionFailureOf(in.Content, message, in.Now)
+func deleteFailure(in ContentInput, err error) Record {
+	record := Record{Advice: adviceOf(err)}
+	record.Failure = told(err.Error(), record.Advice)
+	record.Status, record.Told = deletionFailureOf(in.Content, record.Failure, in.Now)
 	return record
 }

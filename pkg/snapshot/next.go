@@ -46,7 +46,7 @@ func nextLiving(in SnapshotInput) SnapshotStep {
 	switch {
 	case (source.PersistentVolumeClaimName == nil) == (source.VolumeSnapshotContentName == nil):
 		return reject(in, wellknown.ReasonSnapshotValidationError,
-			"Exactly one of PersistentVolumeClaimName and VolumeSnapshotContentName should be specified")
+			"Exactly one of PersistentVolumeClaimName and VolumeSnapshotContentName should be specified", "say one of them "+newSnapshot)
 	case binding.IsPreProvisioned(in.Snapshot):
 		return nextImported(in)
 	case in.Content != nil:
@@ -68,7 +68,7 @@ func nextImported(in SnapshotInput) SnapshotStep {
 		// Before users are told that it is missing, the cache is not enough: it may lag behind.
 		return FetchContent{binding.ContentName(s)}
 	case verdict.Reason != "":
-		return reject(in, verdict.Reason, verdict.Message)
+		return reject(in, verdict.Reason, verdict.Message, adviseVerdict(in, verdict))
 	case s.Spec.VolumeSnapshotClassName != nil && in.Class == nil && binding.BoundName(s) == "":
 		return rejectClass(in, *s.Spec.VolumeSnapshotClassName)
 	}
@@ -85,7 +85,7 @@ func nextAccepted(in SnapshotInput, state binding.State) SnapshotStep {
 	switch {
 	case state == binding.Unbound && c.DeletionTimestamp != nil:
 		return reject(in, wellknown.ReasonSnapshotBindFailed,
-			fmt.Sprintf("Snapshot failed to bind VolumeSnapshotContent, %s is being deleted", c.Name))
+			fmt.Sprintf("Snapshot failed to bind VolumeSnapshotContent, %s is being deleted", c.Name), "name another content "+newSnapshot)
 	case (state == binding.Unbound || needed) && c.DeletionTimestamp == nil:
 		return bind
 	default:
@@ -117,7 +117,7 @@ func bindOf(in SnapshotInput) (Bind, bool) {
 func nextTaken(in SnapshotInput) SnapshotStep {
 	s, c := in.Snapshot, in.Content
 	if verdict := binding.Judge(s, c); verdict.Reason != "" {
-		return reject(in, verdict.Reason, verdict.Message)
+		return reject(in, verdict.Reason, verdict.Message, adviseVerdict(in, verdict))
 	}
 	if missing := missingFinalizers(s, c.Spec.DeletionPolicy); len(missing) > 0 {
 		return Protect{Finalizers: missing}
@@ -153,19 +153,19 @@ func nextStatus(in SnapshotInput) SnapshotStep {
 }
 
 // reject shows an error of ours and says that the snapshot is not ready.
-func reject(in SnapshotInput, reason, message string) Reject {
-	return rejection(in, reason, message, false)
+func reject(in SnapshotInput, reason, message, advice string) Reject {
+	return rejection(in, Reject{Reason: reason, Message: message, Advice: advice}, false)
 }
 
 // rejectClass shows an error about the class, which says nothing about data that is there.
 func rejectClass(in SnapshotInput, class string) Reject {
-	return rejection(in, wellknown.ReasonGetSnapshotClassFailed, fmt.Sprintf(
-		"Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io %q not found", class), true)
+	return rejection(in, Reject{Reason: wellknown.ReasonGetSnapshotClassFailed, Message: fmt.Sprintf(
+		"Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io %q not found", class), Advice: adviseClass(class)}, true)
 }
 
-func rejection(in SnapshotInput, reason, message string, keepReady bool) Reject {
-	message = bounded(message)
-	step := Reject{Reason: reason, Message: message}
+func rejection(in SnapshotInput, step Reject, keepReady bool) Reject {
+	message := bounded(told(step.Message, step.Advice))
+	step.Message = message
 	current := in.Snapshot.Status
 	same := current != nil && current.Error != nil && current.Error.Message != nil && fault.IsSameMessage(*current.Error.Message, message)
 	unready := keepReady || current != nil && current.ReadyToUse != nil && !*current.ReadyToUse

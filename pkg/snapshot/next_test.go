@@ -70,6 +70,13 @@ func TestNewSnapshotIsProtectedStepByStep(t *testing.T) {
 	})
 }
 
+// What users are told in more than one of these tests.
+const (
+	missing     = "VolumeSnapshotContent is missing | create VolumeSnapshotContent c, whose spec.volumeSnapshotRef is ns1/snap"
+	lost        = "VolumeSnapshotContent is missing | VolumeSnapshotContent snapcontent-u1 is gone, and only it said where the data is: if the driver still has the snapshot, snapshotter import brings it back under another name"
+	noSuchClass = `Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found | create VolumeSnapshotClass snapc, or name another one in a new VolumeSnapshot`
+)
+
 func TestWhoseSnapshotIsIt(t *testing.T) {
 	other := func(i *SnapshotInput) { i.Class.Driver = "other" }
 	checkSnapshots(t, []snapshotRow{
@@ -81,14 +88,12 @@ func TestWhoseSnapshotIsIt(t *testing.T) {
 		{"S8 own: a missing class is left to others at first", in(func(i *SnapshotInput) {
 			i.Class, i.Snapshot.CreationTimestamp = nil, metav1.NewTime(now.Add(-time.Second))
 		}), Wait{After: 4 * time.Second}},
-		{"S8 own: then told, never written", in(func(i *SnapshotInput) { i.Class = nil }), Tell{Told{true, wellknown.ReasonGetSnapshotClassFailed,
-			`Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found`}}},
+		{"S8 own: then told, never written", in(func(i *SnapshotInput) { i.Class = nil }), tell(wellknown.ReasonGetSnapshotClassFailed, noSuchClass)},
 		{"own: nobody speaks twice", in(func(i *SnapshotInput) { i.Class = nil }, shown("x")), Ignore{}},
-		{"S18 own: volume that is not CSI", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.CSI = nil }), Tell{Told{true,
-			wellknown.ReasonSetDefaultSnapshotClassFailed, "Failed to set default snapshot class with error cannot find CSI PersistentVolumeSource for volume pv1"}}},
+		{"S18 own: volume that is not CSI", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.CSI = nil }), tell(wellknown.ReasonSetDefaultSnapshotClassFailed,
+			"Failed to set default snapshot class with error cannot find CSI PersistentVolumeSource for volume pv1 | only volumes of CSI drivers can be snapshotted: name a claim of such a volume in a new VolumeSnapshot")},
 		{"S42 own: that the named content is missing is made sure of", in(imported, noContent), FetchContent{"c"}},
-		{"own: named content is missing", in(imported, noContent, certain), Tell{Told{true,
-			wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing"}}},
+		{"own: named content is missing", in(imported, noContent, certain), tell(wellknown.ReasonSnapshotContentMissing, missing)},
 		{"member of a group", in(func(i *SnapshotInput) {
 			i.Snapshot.OwnerReferences = []metav1.OwnerReference{{APIVersion: "groupsnapshot.storage.k8s.io/v1", Kind: "VolumeGroupSnapshot"}}
 		}), Ignore{}},
@@ -112,11 +117,11 @@ func TestStatusFollowsContent(t *testing.T) {
 		{"S32 I6 settled", in(ready, func(i *SnapshotInput) { i.Claim.Finalizers = nil }), Ignore{}},
 		{"S31 B049 a lost class means nothing to a ready one", in(ready, func(i *SnapshotInput) { i.Class, i.Claim = nil, nil }), Ignore{}},
 		{"S33 lost content is looked for", in(ready, noContent), FetchContent{"snapcontent-u1"}},
-		{"S33 and never made anew", in(ready, noContent, certain), rejected(in(ready), wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing")},
+		{"S33 and never made anew", in(ready, noContent, certain), rejected(in(ready), wellknown.ReasonSnapshotContentMissing, lost)},
 		{"S33 not even when it was only cut", in(ready, noContent, certain, func(i *SnapshotInput) { i.Snapshot.Status.ReadyToUse = ptr(false) }),
-			rejected(in(ready), wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing")},
+			rejected(in(ready), wellknown.ReasonSnapshotContentMissing, lost)},
 		{"S34 content that points elsewhere", in(ready, func(i *SnapshotInput) { i.Content.Spec.VolumeSnapshotRef.UID = "u2" }),
-			rejected(in(ready), wellknown.ReasonSnapshotContentMisbound, "VolumeSnapshotContent [snapcontent-u1] is bound to a different snapshot")},
+			rejected(in(ready), wellknown.ReasonSnapshotContentMisbound, "VolumeSnapshotContent [snapcontent-u1] is bound to a different snapshot | its spec.volumeSnapshotRef would have to be ns1/snap with UID \"u1\"")},
 		{"B029 a source claim that vanished", in(taken, toldOf, func(i *SnapshotInput) { i.Claim = nil; i.Snapshot.Status = bound }), Ignore{}},
 		{"a claim of a snapshot that was torn out", SnapshotInput{Claim: in(held).Claim}, ReleaseSource{}},
 		{"a claim that others need", SnapshotInput{Claim: in(held).Claim, ClaimInUse: true}, Ignore{}},
@@ -132,9 +137,11 @@ func TestImportedSnapshot(t *testing.T) {
 	bound := func(i *SnapshotInput) {
 		i.Content.Spec.VolumeSnapshotRef.UID, i.Content.Finalizers = "u1", []string{wellknown.FinalizerContent}
 	}
+	classless := rejected(in(), wellknown.ReasonGetSnapshotClassFailed, noSuchClass)
+	classless.Status.ReadyToUse = nil
 	checkSnapshots(t, []snapshotRow{
 		{"S42 missing is made sure of", in(imported, noContent, all), FetchContent{"c"}},
-		{"S42 missing", in(imported, noContent, all, certain), rejected(in(), wellknown.ReasonSnapshotContentMissing, "VolumeSnapshotContent is missing")},
+		{"S42 missing", in(imported, noContent, all, certain), rejected(in(), wellknown.ReasonSnapshotContentMissing, missing)},
 		{"S41 finalizers before the binding", in(imported, func(i *SnapshotInput) { i.Snapshot.Finalizers = nil }), Protect{Finalizers: both}},
 		{"S41 bind", in(imported), Bind{}},
 		{"S41 B051 bind with class, and the class's secret recorded", in(imported, withClass), Bind{Class: "snapc", Annotations: map[string]string{
@@ -148,17 +155,14 @@ func TestImportedSnapshot(t *testing.T) {
 			i.Snapshot.Status = &snapv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr("c"), ReadyToUse: ptr(false)}
 		}), Ignore{}},
 		{"a content that is going is not bound", in(imported, func(i *SnapshotInput) { i.Content.DeletionTimestamp = ptr(past) }),
-			rejected(in(), wellknown.ReasonSnapshotBindFailed, "Snapshot failed to bind VolumeSnapshotContent, c is being deleted")},
+			rejected(in(), wellknown.ReasonSnapshotBindFailed, "Snapshot failed to bind VolumeSnapshotContent, c is being deleted | name another content in a new VolumeSnapshot")},
 		{"S44 B007 somebody else's", in(imported, func(i *SnapshotInput) { i.Content.Spec.VolumeSnapshotRef.Name, i.Snapshot.Finalizers = "victim", nil }),
-			rejected(in(), wellknown.ReasonSnapshotContentMisbound, "VolumeSnapshotContent [c] is bound to a different snapshot")},
-		{"class does not exist", in(imported, withClass, func(i *SnapshotInput) { i.Class = nil }), Reject{Reason: wellknown.ReasonGetSnapshotClassFailed,
-			Message: `Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found`,
-			Status: &snapv1.VolumeSnapshotStatus{Error: &snapv1.VolumeSnapshotError{Time: ptr(metav1.NewTime(now)),
-				Message: ptr(`Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found`)}}}},
+			rejected(in(), wellknown.ReasonSnapshotContentMisbound, "VolumeSnapshotContent [c] is bound to a different snapshot | its spec.volumeSnapshotRef would have to be ns1/snap with UID \"u1\"")},
+		{"class does not exist", in(imported, withClass, func(i *SnapshotInput) { i.Class = nil }), classless},
 		{"names nothing", in(imported, noContent, all, func(i *SnapshotInput) { i.Snapshot.Spec.Source.VolumeSnapshotContentName = ptr("") }), Ignore{}},
 		{"S35 no source", in(func(i *SnapshotInput) { i.Snapshot.Spec.Source = snapv1.VolumeSnapshotSource{} }), rejected(in(),
-			wellknown.ReasonSnapshotValidationError, "Exactly one of PersistentVolumeClaimName and VolumeSnapshotContentName should be specified")},
+			wellknown.ReasonSnapshotValidationError, "Exactly one of PersistentVolumeClaimName and VolumeSnapshotContentName should be specified | say one of them in a new VolumeSnapshot")},
 		{"S35 two sources", in(func(i *SnapshotInput) { i.Snapshot.Spec.Source.VolumeSnapshotContentName = ptr("c") }), rejected(in(),
-			wellknown.ReasonSnapshotValidationError, "Exactly one of PersistentVolumeClaimName and VolumeSnapshotContentName should be specified")},
+			wellknown.ReasonSnapshotValidationError, "Exactly one of PersistentVolumeClaimName and VolumeSnapshotContentName should be specified | say one of them in a new VolumeSnapshot")},
 	})
 }

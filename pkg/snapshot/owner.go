@@ -41,7 +41,7 @@ func whose(in SnapshotInput) ownership {
 
 func whoseVolume(in SnapshotInput) ownership {
 	switch {
-	case !binding.IsDynamic(in.Snapshot) || checkClaim(in.Claim) != nil:
+	case !binding.IsDynamic(in.Snapshot) || checkClaim(in) != nil:
 		return nobodys
 	case !in.VolumeRead:
 		return unread
@@ -73,7 +73,7 @@ func nextStranger(in SnapshotInput) SnapshotStep {
 	}
 	switch step := nextLiving(in).(type) {
 	case Reject:
-		return Tell{Told{Warning: true, Reason: step.Reason, Message: step.Message}}
+		return Tell{Told{Warning: true, Reason: step.Reason, Message: step.Message}, step.Advice}
 	case FetchContent:
 		// Only a read, and without it a content that is missing would never be told of.
 		return step

@@ -70,7 +70,8 @@ func parametersOf(in ContentInput) (parameters map[string]string, recorded bool,
 	c := in.Content
 	if text, ok := c.Annotations[wellknown.AnnSnapshotParameters]; ok {
 		if err := json.Unmarshal([]byte(text), &parameters); err != nil {
-			return nil, false, fmt.Errorf("reading annotation %s: %w", wellknown.AnnSnapshotParameters, err)
+			return nil, false, advise(fmt.Errorf("reading annotation %s: %w", wellknown.AnnSnapshotParameters, err),
+				"the annotation of VolumeSnapshotContent %s has to be a JSON object of texts: correct it, or remove it, and the class is read instead", c.Name)
 		}
 		if parameters == nil {
 			parameters = map[string]string{}
@@ -79,7 +80,7 @@ func parametersOf(in ContentInput) (parameters map[string]string, recorded bool,
 	}
 	switch {
 	case c.Spec.VolumeSnapshotClassName == nil || *c.Spec.VolumeSnapshotClassName == "":
-		return nil, false, fmt.Errorf("failed to take snapshot %s without a snapshot class", c.Name)
+		return nil, false, advise(fmt.Errorf("failed to take snapshot %s without a snapshot class", c.Name), "name one in spec.volumeSnapshotClassName of VolumeSnapshotContent %s", c.Name)
 	case in.Class == nil:
 		return nil, false, errNoClass(*c.Spec.VolumeSnapshotClassName)
 	}
@@ -88,7 +89,7 @@ func parametersOf(in ContentInput) (parameters map[string]string, recorded bool,
 }
 
 func errNoClass(name string) error {
-	return fmt.Errorf("volumesnapshotclass.snapshot.storage.k8s.io %q not found", name)
+	return advise(fmt.Errorf("volumesnapshotclass.snapshot.storage.k8s.io %q not found", name), "create VolumeSnapshotClass %s again; %s", name, byItself)
 }
 
 // secretAnnotations gives the secret that the content names. named without a secret means that half of the
@@ -107,7 +108,8 @@ func secretAnnotations(c *snapv1.VolumeSnapshotContent) (named bool, secret *cor
 }
 
 func errNoSecretName(c *snapv1.VolumeSnapshotContent) error {
-	return fmt.Errorf("cannot retrieve secrets for snapshot content %q, err: secret name or namespace not specified", c.Name)
+	return advise(fmt.Errorf("cannot retrieve secrets for snapshot content %q, err: secret name or namespace not specified", c.Name),
+		"annotations %s and %s of VolumeSnapshotContent %s have to be there both, or none", wellknown.AnnSnapshotDeletionSecretName, wellknown.AnnSnapshotDeletionSecretNamespace, c.Name)
 }
 
 // listSecret is the secret of calls that only look, from the class as it is now.
@@ -123,6 +125,7 @@ func listSecret(in ContentInput) (*corev1.SecretReference, error) {
 		if secret, err = params.ResolveSecret(params.SnapshotterList, in.Class.Parameters, params.SnapshotListTokens(c.Name)); err == nil {
 			return secret, nil
 		}
+		err = blameClass(in.Class, err)
 	}
 	return nil, fmt.Errorf("failed to get snapshot class %s for snapshot content %s: %w", class, c.Name, err)
 }

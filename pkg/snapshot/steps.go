@@ -25,13 +25,19 @@ type (
 	}
 
 	// Tell says something in an event only, since the snapshot may be somebody else's.
-	Tell struct{ Told }
+	Tell struct {
+		Told
+		// Advice is what ends the message, where somebody knows what would help.
+		Advice string
+	}
 
 	// Reject shows an error. Status is nil, and nothing is told, when users see it already.
 	Reject struct {
 		Reason  string
 		Message string
-		Status  *snapv1.VolumeSnapshotStatus
+		// Advice is what ends the message, where somebody knows what would help.
+		Advice string
+		Status *snapv1.VolumeSnapshotStatus
 		// Quiet is set when only the status is out of date and the event was told before.
 		Quiet bool
 	}

@@ -54,6 +54,8 @@ type Request struct {
 	Key         kube.Key
 	// Body is the patch or the object as JSON.
 	Body string
+	// Bare is set when nothing but the metadata was asked for.
+	Bare bool
 	// Code is the HTTP status of the answer.
 	Code int
 }
@@ -104,6 +106,7 @@ func (a *API) Fetch(ctx context.Context, r kube.Resource, key kube.Key, into kub
 		return err
 	}
 	request := Request{Verb: "get", Resource: r.Plural, Key: key}
+	_, request.Bare = into.(*metav1.PartialObjectMetadata)
 	_, err := a.serve(request, func() (string, error) {
 		at := objectKey{r.Plural, key}
 		found, ok := a.objects[at]

@@ -83,6 +83,9 @@ func (a *API) view(r kube.Resource, at objectKey, body raw) kube.Object {
 
 // answer fills the object that a client waits for.
 func (a *API) answer(r kube.Resource, at objectKey, body raw, into kube.Object) error {
+	if bare, ok := into.(*metav1.PartialObjectMetadata); ok {
+		return decode(raw{"metadata": body["metadata"]}, bare)
+	}
 	if a.objects[at] == nil { // the answer to the last patch of a terminating object
 		return decode(body, into)
 	}

@@ -42,7 +42,7 @@ func (c *Controller) call(ctx context.Context, in provision.ClaimInput, attempt 
 func (c *Controller) lackSecret(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt, cause error) (reconcile.Result, error) {
 	if !attempt.Open || !provision.IsAbandoned(in.Claim) || !apierrors.IsNotFound(cause) {
 		// A new attempt was not remembered yet: the next look may build it for another node.
-		return c.reject(ctx, in.Claim, provision.Reject{Err: cause})
+		return c.reject(ctx, in.Claim, provision.Reject{Err: provision.LackSecret(in.Class, cause)})
 	}
 	outcome := provision.AfterNoSecret(provision.Answer{Attempt: attempt, Now: c.Clock.Now(), Err: cause, Claim: in.Claim})
 	if without, ok := outcome.(provision.GoWithout); ok {

@@ -153,7 +153,8 @@ func TestSecrets(t *testing.T) {
 	start(h)
 	h.Horizon = time.Second
 	h.Settle()
-	want(t, h, failed+`error getting secret data in namespace default: secrets "data" not found`)
+	want(t, h, failed+`error getting secret data in namespace default: secrets "data" not found; StorageClass "fast" names it in its parameters csi.storage.k8s.io/provisioner-secret-name and `+
+		`csi.storage.k8s.io/provisioner-secret-namespace: create that secret, and the claim goes on by itself`)
 	h.Log.Clear()
 	h.Put(kit.Secret("data", h.Driver.Secrets))
 	h.Horizon = time.Minute

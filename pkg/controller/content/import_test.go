@@ -80,7 +80,8 @@ func TestContentThatMeansNothing(t *testing.T) {
 	bound(h, func(c *kube.Content) { c.Spec.Source = snapv1.VolumeSnapshotContentSource{} })
 	h.Settle()
 	events := h.Recorder.Events()
-	if len(events) != 1 || events[0] != "Warning ContentValidationError Exactly one of VolumeHandle and SnapshotHandle should be specified" ||
+	if len(events) != 1 || events[0] != "Warning ContentValidationError Exactly one of VolumeHandle and SnapshotHandle should be specified; "+
+		"make the content anew, with exactly one of spec.source.volumeHandle and spec.source.snapshotHandle" ||
 		len(h.Driver.Calls()) > 0 {
 		t.Errorf("S36 %v", events)
 	}

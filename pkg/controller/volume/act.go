@@ -140,14 +140,14 @@ func (c *Controller) fetchSecrets(ctx context.Context, in provision.VolumeInput,
 		c.memory.clearMissing(uid)
 		return secrets, nil
 	case !apierrors.IsNotFound(err):
-		return nil, err
+		return nil, provision.LackDeletionSecret(in.Volume, err)
 	case d.MayLackSecret:
 		c.memory.clearMissing(uid)
 		klog.FromContext(ctx).Info("deleting the volume without the secret that it was made with", "err", err)
 		return nil, nil
 	default:
 		c.memory.markMissing(uid, in.Now)
-		return nil, err
+		return nil, provision.LackDeletionSecret(in.Volume, err)
 	}
 }
 

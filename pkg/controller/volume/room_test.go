@@ -225,7 +225,8 @@ func TestDeletionSecrets(t *testing.T) {
 		kube.SetAnnotation(v, wellknown.AnnDeletionSecretNamespace, "default")
 	}
 	data := map[string]string{"key": "S3CR3T-CANARY"}
-	missing := failed + `error getting secret s in namespace default: secrets "s" not found`
+	missing := failed + `error getting secret s in namespace default: secrets "s" not found; annotations volume.kubernetes.io/provisioner-deletion-secret-name and ` +
+		`volume.kubernetes.io/provisioner-deletion-secret-namespace of the PersistentVolume name it: create that secret, and the deletion goes on by itself`
 	t.Run("T73 sent", func(t *testing.T) {
 		h := world(t, released(secret))
 		h.Driver.Secrets = data

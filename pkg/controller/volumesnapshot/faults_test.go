@@ -243,7 +243,7 @@ func TestForeignersAreNeverWritten(t *testing.T) {
 	if got := effects(h); len(got) > 0 {
 		t.Errorf("S101 written: %v", got)
 	}
-	wantEvents(t, h, `Warning GetSnapshotClassFailed Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "missing" not found`)
+	wantEvents(t, h, `Warning GetSnapshotClassFailed Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "missing" not found; create VolumeSnapshotClass missing, or name another one in a new VolumeSnapshot`)
 	h.Put(kit.SnapshotClass("missing"))
 	h.Settle()
 	if !isReady(snap(t, h, "nobodys")) {

@@ -169,7 +169,7 @@ func TestImportBeforeItsContent(t *testing.T) {
 	h.Horizon = 2 * time.Second
 	h.Put(kit.Snapshot("data-snapshot", "", kit.FromContent("old")))
 	h.Settle()
-	wantEvents(t, h, "Warning SnapshotContentMissing VolumeSnapshotContent is missing")
+	wantEvents(t, h, "Warning SnapshotContentMissing VolumeSnapshotContent is missing; create VolumeSnapshotContent old, whose spec.volumeSnapshotRef is default/data-snapshot")
 	h.Put(kit.NamedContent("old"))
 	h.Settle()
 	wantReady("data-snapshot")(t, h)

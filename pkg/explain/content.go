@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
+)
+
+// Content explains what the snapshotter would do about a VolumeSnapshotContent. The error means that there is
+// nothing to explain.
+func Content(ctx context.Context, s Setting, rooms Snapshotter, name string) (*Report, error) {
+	l := newSnapshotLook(s, rooms)
+	found, err := fill(ctx, l.look, l.contents, kube.Key{Name: name})
+	if err != nil {
+		return nil, fmt.Errorf("reading VolumeSnapshotContent %s: %w", name, err)
+	}
+	l.content = found
+	if class := found.Spec.VolumeSnapshotClassName; class != nil {
+		_, _ = fill(ctx, l.look, l.classes, kube.Key{Name: *class}) // the reader remembers what was refused
+	}
+	ref := found.Spec.VolumeSnapshotRef
+	_, _ = fill(ctx, l.look, l.snapshots, kube.Key{Namespace: ref.Namespace, Name: ref.Name})
+	l.report.Object = Object{Kind: kindContent, Name: name, State: []Fact{
+		{"age", span(l.Clock.Since(found.CreationTimestamp.Time))},
+		{"snapshot", fmt.Sprintf("VolumeSnapshot %s/%s: snapshotter explain -n %[1]s %[2]s", ref.Namespace, ref.Name)},
+	}}
+	l.nameDriver(Fact{"the VolumeSnapshotContent", found.Spec.Driver})
+	l.showSidecars(ctx, wellknown.SanitizeLease(wellknown.SnapshotterLease(l.Driver.Name)), snapshotter)
+	l.askContent(ctx)
+	l.hold(found, kindContent)
+	l.tell(ctx, found, kindContent)
+	return l.report, nil
+}
