@@ -53,6 +53,8 @@ func adviseIgnored(in provision.ClaimInput) []string {
 			"start a pod that uses the claim: the volume is made for the node that the scheduler chooses for it. If there is one, look why it is not scheduled: kubectl describe pod",
 			"or use a class with volumeBindingMode Immediate in a new claim",
 		}
+	case class != nil && class.Provisioner != asked(c) && asked(c) == in.Driver:
+		return []string{fmt.Sprintf("StorageClass %s is of driver %s by now, and the claim was given to driver %s: delete the claim and make it anew, or the class", class.Name, class.Provisioner, asked(c))}
 	default:
 		return []string{fmt.Sprintf("look at the sidecar of the driver that the claim is for, %s, or run this with --driver-name=%[1]s", asked(c))}
 	}

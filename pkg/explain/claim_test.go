@@ -54,7 +54,7 @@ func TestClaims(t *testing.T) {
 		{"class missing", flat(), []kube.Object{kit.Claim("data")},
 			ofClaim("Reject", `storageClass "fast" not found`, "create StorageClass fast")},
 		{"class of another driver", flat(), []kube.Object{kit.Claim("data"), kit.Class(kit.ClassName, func(c *storagev1.StorageClass) { c.Provisioner = "other" })},
-			ofClaim("Ignore", "the class of the claim belongs to another driver", "look at the sidecar of the driver")},
+			ofClaim("Ignore", "the class of the claim belongs to another driver", "StorageClass fast is of driver other by now, and the claim was given to driver tandem.csi.example")},
 		{"claim of another driver", flat(), []kube.Object{kit.Claim("data", func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{wellknown.AnnStorageProvisioner: "other"}
 		}), kit.Class(kit.ClassName)}, ofClaim("Ignore", "the claim is not for this driver", "--driver-name=other")},
