@@ -19,7 +19,9 @@ type known struct {
 	targets map[string]bool
 	tests   map[string]bool
 	flags   map[string]bool
-	anchors map[string][]string
+	// commands are those of our programs, and of the plugin.
+	commands map[string]bool
+	anchors  map[string][]string
 }
 
 // othersFlags are those of programs that are not ours.
@@ -38,7 +40,7 @@ var (
 )
 
 func newKnown(t *Tree) *known {
-	k := &known{tree: t, targets: map[string]bool{}, tests: map[string]bool{}, flags: map[string]bool{"help": true}, anchors: map[string][]string{}}
+	k := &known{tree: t, targets: map[string]bool{}, tests: map[string]bool{}, flags: map[string]bool{"help": true}, commands: map[string]bool{}, anchors: map[string][]string{}}
 	makefile, _ := fs.ReadFile(t.Root, "Makefile") // without one there are no targets
 	for _, m := range targetLine.FindAllStringSubmatch(string(makefile), -1) {
 		k.targets[m[1]] = true
@@ -56,9 +58,47 @@ func newKnown(t *Tree) *known {
 			k.addTests(f)
 		} else {
 			k.addFlags(f)
+			k.addCommands(f)
 		}
 	}
 	return k
+}
+
+// addCommands finds what a program answers when it is its first argument. The completion is both programs'.
+func (k *known) addCommands(f *File) {
+	if !f.within("cmd") {
+		return
+	}
+	program := path.Base(f.Dir)
+	k.commands[program+" completion"] = true
+	ast.Inspect(f.AST, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.CompositeLit); ok {
+			if name := commandOf(literal); name != "" {
+				k.commands[program+" "+name], k.commands["kubectl csi "+name] = true, true
+			}
+		}
+		return true
+	})
+}
+
+// commandOf: a command has a name, and the object that it is about.
+func commandOf(literal *ast.CompositeLit) string {
+	texts := map[string]string{}
+	for _, e := range literal.Elts {
+		pair, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		field, isName := pair.Key.(*ast.Ident)
+		value, isText := pair.Value.(*ast.BasicLit)
+		if isName && isText {
+			texts[field.Name] = strings.Trim(value.Value, `"`)
+		}
+	}
+	if texts["Object"] == "" {
+		return ""
+	}
+	return texts["Name"]
 }
 
 func (k *known) addTests(f *File) {

@@ -18,6 +18,7 @@ var (
 	heading    = regexp.MustCompile(`^#{1,6}\s+(.+?)\s*$`)
 	makeTarget = regexp.MustCompile(`\bmake ([a-z][a-z0-9-]*)`)
 	testName   = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
+	command    = regexp.MustCompile(`^\s*(?:\$ )?(?:bin/)?(provisioner|snapshotter|kubectl csi) ([a-z][a-z-]*)\b`)
 	flagName   = regexp.MustCompile(`(?:^|[\s'"(])--([a-z][a-zA-Z0-9_-]*)`)
 	treePath   = regexp.MustCompile(`^\.{0,2}/?(?:(?:cmd|pkg|test|deploy|docs|examples|\.ci)/[\w./-]+|[A-Za-z]\w*\.(?:md|mk|go|mod|yaml|svg|png))$`)
 )
@@ -67,13 +68,13 @@ func (k *known) read(p, src string) []Finding {
 	for _, line := range linesOf(src) {
 		var faults []string
 		if line.code {
-			faults = k.codeFaults(p, line.text)
+			faults = append(k.codeFaults(line.text), k.pathFaults(p, line.text)...)
 		} else {
 			for _, m := range linkTarget.FindAllStringSubmatch(inlineCode.ReplaceAllString(line.text, ""), -1) {
 				faults = append(faults, k.linkFaults(p, m[1])...)
 			}
 			for _, m := range inlineCode.FindAllStringSubmatch(line.text, -1) {
-				faults = append(faults, k.codeFaults(p, m[1])...)
+				faults = append(faults, k.codeFaults(m[1])...)
 				faults = append(faults, k.pathFaults(p, m[1])...)
 			}
 		}
@@ -132,12 +133,15 @@ func anchorOf(title string) string {
 }
 
 // codeFaults looks at what stands as code, in a line or in a block.
-func (k *known) codeFaults(_, code string) []string {
+func (k *known) codeFaults(code string) []string {
 	var faults []string
 	for _, m := range makeTarget.FindAllStringSubmatch(code, -1) {
 		if !k.targets[m[1]] {
 			faults = append(faults, "says make "+m[1]+", which is no target")
 		}
+	}
+	if m := command.FindStringSubmatch(code); m != nil && !k.commands[m[1]+" "+m[2]] {
+		faults = append(faults, "says "+m[1]+" "+m[2]+", which is no command")
 	}
 	for _, name := range testName.FindAllString(code, -1) {
 		if !k.tests[name] {
@@ -154,17 +158,23 @@ func (k *known) codeFaults(_, code string) []string {
 
 // pathFaults: what looks like a file of the repository is one.
 func (k *known) pathFaults(from, code string) []string {
-	if !treePath.MatchString(code) || strings.Contains(code, "...") {
-		return nil
-	}
-	isBare := func(p string) bool { return path.Base(p) == code }
-	if slices.ContainsFunc(k.tree.Texts, isBare) {
-		return nil // a name that several folders have
-	}
-	for _, at := range []string{path.Clean(strings.TrimPrefix(code, "/")), path.Join(path.Dir(from), code)} {
-		if _, err := fs.Stat(k.tree.Root, at); err == nil {
-			return nil
+	var faults []string
+	for _, word := range strings.Fields(code) {
+		word = strings.Trim(word, `"'(),;:`)
+		if treePath.MatchString(word) && !strings.Contains(word, "...") && !k.hasFile(from, word) {
+			faults = append(faults, "names "+word+", which is not there")
 		}
 	}
-	return []string{"names " + code + ", which is not there"}
+	return faults
+}
+
+// hasFile: a file is named from the root, from beside, or by its bare name wherever it stands.
+func (k *known) hasFile(from, word string) bool {
+	if slices.ContainsFunc(k.tree.Texts, func(p string) bool { return path.Base(p) == word }) {
+		return true
+	}
+	return slices.ContainsFunc([]string{path.Clean(strings.TrimPrefix(word, "/")), path.Join(path.Dir(from), word)}, func(at string) bool {
+		_, err := fs.Stat(k.tree.Root, at)
+		return err == nil
+	})
 }

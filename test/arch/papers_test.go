@@ -25,6 +25,9 @@ var paperProofs = []proof{
 	{"a file that is not there", "paper", "README.md", "`pkg/coffee/cup.go`\n", "pkg/coffee/cup.go"},
 	{"a file that is there", "paper", "docs/a.md", "`docs/a.md`, `a.md` and `README`\n", ""},
 	{"a pattern", "paper", "docs/a.md", "`pkg/...`\n", ""},
+	{"a file in a command", "paper", "README.md", "so:\n\n    kubectl apply -f examples/cup.yaml\n", "examples/cup.yaml"},
+	{"a command that is none", "paper", "README.md", "so:\n\n    $ bin/provisioner brew cup\n", "provisioner brew"},
+	{"a program that is spoken of", "paper", "README.md", "so:\n\n    What the provisioner would brew\n", ""},
 	{"a test that is none", "paper", "docs/a.md", "`TestCoffee`\n", "TestCoffee"},
 }
 
@@ -33,12 +36,13 @@ func TestPapers(t *testing.T) { prove(t, paperProofs) }
 // TestPapersTogether: what is found in other files than the page.
 func TestPapersTogether(t *testing.T) {
 	tree, err := Load(fstest.MapFS{
-		"Makefile":        {Data: []byte("coffee: ## Make some\n")},
-		"pkg/a/a.go":      {Data: []byte("package a\n\nfunc f() { fs.BoolVar(&x, \"milk\", false, \"\") }\n")},
-		"pkg/a/a_test.go": {Data: []byte("package a\n\nfunc TestCup() {}\n")},
-		"docs/README.md":  {Data: []byte("[a](a.md)\n")},
-		"docs/a.md":       {Data: []byte("`make coffee` `--milk` `TestCup` [b](b.md#two-words-and-more)\n")},
-		"docs/b.md":       {Data: []byte("# Two `words`, and more\n")},
+		"Makefile":             {Data: []byte("coffee: ## Make some\n")},
+		"pkg/a/a.go":           {Data: []byte("package a\n\nfunc f() { fs.BoolVar(&x, \"milk\", false, \"\") }\n")},
+		"cmd/provisioner/a.go": {Data: []byte("package main\n\nvar c = sidecar.Command{Name: \"brew\", Object: \"CUP\"}\n")},
+		"pkg/a/a_test.go":      {Data: []byte("package a\n\nfunc TestCup() {}\n")},
+		"docs/README.md":       {Data: []byte("[a](a.md)\n")},
+		"docs/a.md":            {Data: []byte("`provisioner brew` `kubectl csi brew` `provisioner completion bash` `make coffee` `--milk` `TestCup` [b](b.md#two-words-and-more)\n")},
+		"docs/b.md":            {Data: []byte("# Two `words`, and more\n")},
 	})
 	if err != nil {
 		t.Fatal(err)
