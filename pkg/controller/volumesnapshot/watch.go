@@ -199,6 +199,8 @@ func (c *Controller) takenFrom(claim *corev1.PersistentVolumeClaim) []reconcile.
 	return keys
 }
 
+// isSourceNews tells what a snapshot may have waited for. That a PersistentVolume has come later than its claim is among it,
+// without a watch of volumes: Kubernetes says Pending or Lost of the claim until it is there.
 func isSourceNews(before, after *corev1.PersistentVolumeClaim) bool {
 	return before.Status.Phase != after.Status.Phase || before.Spec.VolumeName != after.Spec.VolumeName ||
 		kube.HasFinalizer(before, wellknown.FinalizerSourceClaim) && !kube.HasFinalizer(after, wellknown.FinalizerSourceClaim) ||
