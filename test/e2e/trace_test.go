@@ -131,7 +131,7 @@ func TestTraces(t *testing.T) {
 	w.mustNot(w.provisioner.Restart())
 	w.release(failing)
 	pv := w.bound("data")
-	again := w.inTrace(c, "claims", string(claim.UID), "get secrets", "csi.v1.Controller/CreateVolume", "create persistentvolumes")
+	again := w.inTrace(c, "claims", string(claim.UID), "get secrets", "record attempt", "csi.v1.Controller/CreateVolume", "create persistentvolumes")
 	if first != again {
 		t.Errorf("the retry in a new process is in trace %s, the first try in %s", again, first)
 	}

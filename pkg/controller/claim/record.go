@@ -15,6 +15,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/attempt"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/trace"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -153,9 +154,13 @@ func (c *Controller) write(ctx context.Context, open *provision.Attempt) error {
 	if err != nil {
 		return err
 	}
+	// The write is shared with other claims, and in nobody's trace: the wait for it is what this one sees.
+	ctx, span := trace.Start(ctx, "record attempt")
 	if err := c.record.Put(ctx, open.Ref.UID, attempt.Document(written)); err != nil {
+		span.End("NotRecorded")
 		return fmt.Errorf("recording the request for volume %s before it is made: %w", open.Name(), err)
 	}
+	span.End("")
 	return nil
 }
 
