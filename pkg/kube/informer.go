@@ -151,7 +151,7 @@ func (i *Informer[T]) Explain() string {
 	}
 	if err := i.lastErr.Load(); err != nil {
 		if isUnserved(*err) {
-			return fmt.Sprintf("the cluster does not have %s: its CustomResourceDefinition is missing", i.resource.GroupResource())
+			return fmt.Sprintf("the cluster does not have %s: its CustomResourceDefinition is missing, or too old to serve %s", i.resource.GroupResource(), i.resource.Version)
 		}
 		return fmt.Sprintf("cannot list or watch %s: %v", i.resource.GroupResource(), *err)
 	}

@@ -182,7 +182,7 @@ func TestInformerNamesAKindThatIsMissing(t *testing.T) {
 	}
 	informer := kube.NewInformer(client, kube.InformerOptions[*kube.Content]{})
 	run(t, informer)
-	const want = "the cluster does not have volumesnapshotcontents.snapshot.storage.k8s.io: its CustomResourceDefinition is missing"
+	const want = "the cluster does not have volumesnapshotcontents.snapshot.storage.k8s.io: its CustomResourceDefinition is missing, or too old to serve v1"
 	await(t, want, func() bool { return informer.Explain() == want })
 }
 
