@@ -29,6 +29,10 @@ func TestSecrets(t *testing.T) {
 	if calls := w.calls("CreateVolume"); len(calls) > 0 {
 		t.Error("CreateVolume was called without the secret")
 	}
+	// Whoever explains asks a real API server for no more than whether the secret is there.
+	a := asker{w, shared.stage.Cluster.Kubeconfig()}
+	a.says(w.provisioner, []string{"data", "-n", w.ns, "--csi-address="}, `secrets "data-secret" not found`,
+		"in its parameters csi.storage.k8s.io/provisioner-secret-name and csi.storage.k8s.io/provisioner-secret-namespace: create that secret", "[Reject]")
 	w.secret("data-secret", map[string]string{"token": canary})
 	pv := w.bound("data")
 	if pv.Annotations["volume.kubernetes.io/provisioner-deletion-secret-name"] != "data-secret" ||
@@ -47,6 +51,8 @@ func TestSecrets(t *testing.T) {
 		content.Annotations["snapshot.storage.kubernetes.io/deletion-secret-namespace"] != w.ns {
 		t.Errorf("the content remembers %v", content.Annotations)
 	}
+	a.says(w.snapshotter, []string{"vsc/" + content.Name, "--csi-address="}, "VolumeSnapshot "+w.ns+"/snap", "settled")
+	a.says(w.provisioner, []string{"pv/" + pv.Name, "--csi-address="}, "claim "+w.ns+"/data", "[Ignore]")
 	w.deleteSnapshot("snap")
 	w.snapshotGone("snap")
 	w.deleteClaim("data")
