@@ -12,14 +12,19 @@ import (
 
 // drawing is what a text says.
 type drawing struct {
-	title string
-	lanes []lane
-	rows  []row
-	boxes []box
-	links []row
+	title, section string
+	lanes          []lane
+	rows           []row
+	boxes          []box
+	links          []row
 	// told is the same as sentences.
 	told []string
+	// effects are what is done to API server and driver, in order. They are not shown.
+	effects []effect
 }
+
+// effect is one request or call that a line stands for, and the section it is in.
+type effect struct{ section, what string }
 
 // lane is a part that takes part in a walk.
 type lane struct{ id, name string }
@@ -68,7 +73,7 @@ var kinds = []struct {
 	{regexp.MustCompile(`^(\w+) (->|\.>) (\w+): (.+)$`), (*drawing).takeLink},
 	{regexp.MustCompile(`^note (\w+)(?:,(\w+))?: (.+)$`), (*drawing).takeNote},
 	{regexp.MustCompile(`^== (.+)$`), func(d *drawing, m []string) error {
-		d.rows = append(d.rows, row{text: m[1]})
+		d.rows, d.section = append(d.rows, row{text: m[1]}), m[1]
 		d.told = append(d.told, flat(m[1]))
 		return nil
 	}},
@@ -157,7 +162,16 @@ func parse(text string) (*drawing, error) {
 	return d, nil
 }
 
+// effectMark ends a line with the effects that it stands for, by which a test holds the walk against the product.
+var effectMark = regexp.MustCompile(`^(.*\S)\s+\{([^{}]+)\}$`)
+
 func (d *drawing) take(line string) error {
+	if m := effectMark.FindStringSubmatch(line); m != nil {
+		line = m[1]
+		for what := range strings.SplitSeq(m[2], ", ") {
+			d.effects = append(d.effects, effect{d.section, what})
+		}
+	}
 	for _, k := range kinds {
 		if m := k.form.FindStringSubmatch(line); m != nil {
 			return k.take(d, m)

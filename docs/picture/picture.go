@@ -3,9 +3,9 @@
 // Package picture owns the pictures of the documentation: texts beside it that say who does what, and the SVG that is made of
 // each, always the same one.
 //
-// It must not know what the pictures are about, nor anything of the product. A walk shows parts as lanes and what passes
-// between them from top to bottom; a map shows boxes in a grid and arrows between them. Its test makes every SVG anew and
-// compares; go test ./docs/picture -update writes them.
+// It must not know what the pictures are about, nor anything of the product; its tests do. A walk shows parts as lanes and what
+// passes between them from top to bottom; a map shows boxes in a grid and arrows between them. The tests make every SVG anew
+// and compare, and play the walks; go test ./docs/picture -update writes the SVGs.
 //
 // It stands beside the pages that show the pictures, and in none of the product's walks.
 package picture
