@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -20,18 +21,23 @@ import (
 const (
 	memoryMetric    = "process_resident_memory_bytes"
 	goroutineMetric = "go_goroutines"
+	heapMetric      = "go_memstats_heap_alloc_bytes"
+	// heapProfile is what a process holds, after its collector of garbage has run.
+	heapProfile = "/debug/pprof/heap?gc=1"
 )
 
 // episodeLives are how many objects live in one episode of a soak.
 const episodeLives = 150
 
 // sample is how large a process was at a moment of rest.
-type sample struct{ memory, goroutines float64 }
+type sample struct{ memory, goroutines, heap float64 }
 
 // TestSoak plays random lives and faults for a long time on processes that nobody ends, and compares their memory and goroutines at
 // the end with those after they have warmed up. Catches one that keeps something of each object, each call or each watch.
 //
 // CSI_TANDEM_SOAK says for how long, 20m if it says nothing else; it has to be said, since nobody waits so long by accident.
+// CSI_TANDEM_PROFILES names a folder for a heap profile of each process after each episode: two of them, compared by
+// go tool pprof -base, name the line that holds what grows.
 func TestSoak(t *testing.T) {
 	if os.Getenv(soakVariable) == "" {
 		t.Skip("takes long; set CSI_TANDEM_SOAK=20m, or run make soak")
@@ -40,7 +46,7 @@ func TestSoak(t *testing.T) {
 	first, length := seed(t), duration(soakVariable, 20*time.Minute)
 	hasTime := deadline(length)
 	// The log would fill the disk with what other tests look at.
-	c, err := newCrew(t.Context(), s, "soak", "--retry-interval-start=100ms", "--retry-interval-max=2s", "--timeout=2s", "-v=2")
+	c, err := newCrew(t.Context(), s, "soak", "--retry-interval-start=100ms", "--retry-interval-max=2s", "--timeout=2s", "-v=2", "--enable-pprof")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,11 +74,14 @@ func TestSoak(t *testing.T) {
 		said := fmt.Sprintf("soak: episode %d: %s", episode+1, p.figures)
 		for _, program := range programs {
 			now, err := c.sample(t.Context(), program)
+			if err == nil {
+				err = c.saveProfile(t.Context(), program, episode)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			samples[program] = append(samples[program], now)
-			said += fmt.Sprintf("; %s %.1f MiB, %.0f goroutines", program, now.memory/(1<<20), now.goroutines)
+			said += fmt.Sprintf("; %s %.1f MiB, of which it holds %.2f MiB, %.0f goroutines", program, now.memory/(1<<20), now.heap/(1<<20), now.goroutines)
 		}
 		show("%s", said)
 	}
@@ -90,12 +99,28 @@ func (f *figures) add(other figures) {
 	}
 }
 
-// sample reads the smallest of some looks, since the collector of garbage comes when it likes.
+// saveProfile keeps what a process holds for a person to look at.
+func (c *crew) saveProfile(ctx context.Context, program stage.Program, episode uint64) error {
+	folder := os.Getenv("CSI_TANDEM_PROFILES")
+	if folder == "" {
+		return nil
+	}
+	said, err := c.page(ctx, program, heapProfile)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%03d.pprof", program, episode)), said, 0o600)
+}
+
+// sample reads the smallest of some looks. The collector of garbage comes when it likes, and is called for what the process holds.
 func (c *crew) sample(ctx context.Context, program stage.Program) (sample, error) {
 	var smallest sample
 	for look := range 3 {
 		if look > 0 && !rest(ctx, time.Second) {
 			return smallest, ctx.Err()
+		}
+		if _, err := c.page(ctx, program, heapProfile); err != nil {
+			return smallest, err
 		}
 		said, err := c.page(ctx, program, "/metrics")
 		if err != nil {
@@ -106,8 +131,8 @@ func (c *crew) sample(ctx context.Context, program stage.Program) (sample, error
 		if err != nil {
 			return smallest, err
 		}
-		var now [2]float64
-		for i, name := range []string{memoryMetric, goroutineMetric} {
+		var now [3]float64
+		for i, name := range []string{memoryMetric, goroutineMetric, heapMetric} {
 			found := families[name].GetMetric()
 			if len(found) != 1 {
 				return smallest, fmt.Errorf("the %s tells no %s", program, name)
@@ -119,6 +144,9 @@ func (c *crew) sample(ctx context.Context, program stage.Program) (sample, error
 		}
 		if look == 0 || now[1] < smallest.goroutines {
 			smallest.goroutines = now[1]
+		}
+		if look == 0 || now[2] < smallest.heap {
+			smallest.heap = now[2]
 		}
 	}
 	return smallest, nil
@@ -132,10 +160,15 @@ func compare(t *testing.T, program stage.Program, all []sample) {
 		return
 	}
 	memory, goroutines := quarters(all, func(s sample) float64 { return s.memory }), quarters(all, func(s sample) float64 { return s.goroutines })
-	show("soak: %s: %.1f MiB in the second quarter, %.1f MiB in the last; %.0f and %.0f goroutines",
-		program, memory[0]/(1<<20), memory[1]/(1<<20), goroutines[0], goroutines[1])
+	heap := quarters(all, func(s sample) float64 { return s.heap })
+	show("soak: %s: %.1f MiB in the second quarter, %.1f MiB in the last; it holds %.2f and %.2f MiB; %.0f and %.0f goroutines",
+		program, memory[0]/(1<<20), memory[1]/(1<<20), heap[0]/(1<<20), heap[1]/(1<<20), goroutines[0], goroutines[1])
 	if memory[1] > 1.15*memory[0]+2<<20 {
 		t.Errorf("the memory of the %s grows: %.0f bytes became %.0f", program, memory[0], memory[1])
+	}
+	// What is remembered of the last thousand objects is still filling up in a short run.
+	if heap[1] > 1.1*heap[0]+1<<20 {
+		t.Errorf("what the %s holds grows: %.0f bytes became %.0f", program, heap[0], heap[1])
 	}
 	if goroutines[1] > 1.1*goroutines[0]+3 {
 		t.Errorf("the goroutines of the %s grow: %.0f became %.0f", program, goroutines[0], goroutines[1])
