@@ -103,6 +103,7 @@ podLogsDir: {dir}/logs
 volumePluginDir: {dir}/plugins
 resolvConf: ""
 syncFrequency: 10s
+volumeStatsAggPeriod: 5s
 nodeStatusUpdateFrequency: 5s
 shutdownGracePeriod: 0s
 `

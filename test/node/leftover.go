@@ -17,8 +17,6 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/node/cgroup"
 )
 
-const loopPattern = "/sys/block/loop*/loop/backing_file"
-
 // mark is a file that says what a run may leave behind. Its lock is the run's: the kernel lifts it when that dies, and
 // then the next one cleans up.
 type mark struct {
@@ -160,45 +158,4 @@ func processesOf(dir string) []string {
 		}
 	}
 	return found
-}
-
-// loopsOf lists loop devices whose file is below a folder, and those on top of such devices: a kubelet puts one on each
-// block device that a pod has.
-func loopsOf(dir string) []string {
-	backing := map[string]string{}
-	files, _ := filepath.Glob(loopPattern)
-	for _, file := range files {
-		if content, err := os.ReadFile(file); err == nil {
-			backing["/dev/"+strings.Split(file, "/")[3]] = strings.TrimSpace(string(content))
-		}
-	}
-	ours := map[string]bool{}
-	var found []string
-	for again := true; again; {
-		again = false
-		for device, file := range backing {
-			if !ours[device] && (strings.HasPrefix(file, dir+"/") || ours[file]) {
-				ours[device], again = true, true
-				found = append(found, device)
-			}
-		}
-	}
-	return found
-}
-
-func freeLoops(dir string) error {
-	var failures []error
-	devices := loopsOf(dir)
-	// Those on top have been found last, and go first.
-	for i := len(devices) - 1; i >= 0; i-- {
-		file, err := os.Open(devices[i])
-		if err == nil {
-			err = unix.IoctlSetInt(int(file.Fd()), unix.LOOP_CLR_FD, 0)
-			_ = file.Close() // Only read from.
-		}
-		if err != nil && !errors.Is(err, unix.ENXIO) {
-			failures = append(failures, fmt.Errorf("freeing %s: %w", devices[i], err))
-		}
-	}
-	return errors.Join(failures...)
 }

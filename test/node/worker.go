@@ -184,15 +184,20 @@ func (m *Machine) Crash(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("crashing node %s: %w", name, err)
 	}
+	// What a kubelet has put on top of devices holds their mounts.
+	if err := free(onTop(usedLoops(), mountedLoops(string(table), w.dir))); err != nil {
+		return fmt.Errorf("crashing node %s: %w", name, err)
+	}
 	points := mountsBelow(string(table), w.dir)
 	// Later mounts may lie on earlier ones.
 	slices.Reverse(points)
 	if len(points) > 0 {
-		if out, err := m.run(ctx, "", append([]string{"umount"}, points...)...); err != nil {
+		// At once, whoever still has a socket in there: the driver does, and lives on.
+		if out, err := m.run(ctx, "", append([]string{"umount", "--lazy"}, points...)...); err != nil {
 			return fmt.Errorf("crashing node %s: %w: %s", name, err, out)
 		}
 	}
-	return freeLoops(w.dir)
+	return nil
 }
 
 // Boot starts a node that has crashed.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestNodeRestart: a node loses its power while one pod writes to a file system and one to a device. Snapshots go on
+// meanwhile, the containers come back on the same node with their data, and what the driver knows of the uses of the volumes
+// from before does not keep them from being deleted. Not parallel: it takes the pods of all others with it.
+func TestNodeRestart(t *testing.T) {
+	w := begin(t)
+	w.claim("disk", late)
+	w.claim("raw", late, block)
+	w.pod("files", "disk", on(second))
+	w.pod("blocks", "raw", on(second), device)
+	files, blocks := w.runs("files"), w.runs("blocks")
+	w.says(files, "echo survives > /data/file && sync && echo ok", "ok")
+	w.says(blocks, "echo survives | dd of=/dev/disk bs=512 conv=sync 2>/dev/null && sync && echo ok", "ok")
+
+	w.must(shared.stage.Machine.Crash(w.ctx, second))
+	w.snapshot("snap", "disk")
+	w.ready("snap")
+	w.claim("copy", immediate, fromSnapshot("snap"))
+	w.bound("copy")
+	w.must(shared.stage.Machine.Boot(w.ctx, second))
+
+	w.awaitRestart(files)
+	w.awaitRestart(blocks)
+	w.says(w.runs("files"), "cat /data/file", "survives")
+	w.says(w.runs("blocks"), "dd if=/dev/disk bs=8 count=1 2>/dev/null", "survives")
+	w.pod("copied", "copy")
+	w.says(w.runs("copied"), "cat /data/file", "survives")
+	for pod, claim := range map[string]string{"files": "disk", "blocks": "raw", "copied": "copy"} {
+		w.end(pod)
+		w.deleteClaim(claim)
+		w.claimGone(claim)
+	}
+}
+
+// awaitRestart waits until another container runs in the same pod.
+func (w *world) awaitRestart(before *corev1.Pod) {
+	w.Helper()
+	w.await("pod "+before.Name+" runs again", func() (bool, string) {
+		pod, err := shared.stage.Kube.CoreV1().Pods(w.ns).Get(w.ctx, before.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		if pod.UID != before.UID || len(pod.Status.ContainerStatuses) == 0 {
+			return false, "it is another pod"
+		}
+		s := pod.Status.ContainerStatuses[0]
+		return s.State.Running != nil && s.ContainerID != before.Status.ContainerStatuses[0].ContainerID, w.warnings(before.Name)
+	})
+}
