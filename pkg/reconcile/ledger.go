@@ -164,6 +164,15 @@ func (l *ledger) failed(key Key, err error, next time.Time) {
 	}
 }
 
+// forget drops a key that waits for a change only.
+func (l *ledger) forget(key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w := l.work[key]; w != nil && w.Begun.IsZero() && w.Next.IsZero() {
+		delete(l.work, key)
+	}
+}
+
 // repeat is for a look that is to be repeated without anything having gone wrong.
 func (l *ledger) repeat(key Key, next time.Time) {
 	l.mu.Lock()

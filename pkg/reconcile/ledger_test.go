@@ -140,3 +140,27 @@ func TestManyQueuedKeysCostLittle(t *testing.T) {
 
 // TestChoseOutsideOfAQueue: explanations go through the same code without one.
 func TestChoseOutsideOfAQueue(t *testing.T) { Chose(t.Context(), wait{}) }
+
+// A key that waits for a change of what does not exist any more would be shown as waiting for ever. Catches a ledger that only ever
+// forgets what was looked at once more, and one that forgets what is still to be done.
+func TestForgottenKeys(t *testing.T) {
+	clk := testclock.NewFakeClock(time.Unix(1000, 0))
+	q := ledgerQueue(clk)
+	defer q.queue.ShutDown()
+	names := []string{"fails", "stuck", "conflict", "waits", "polls"}
+	for _, name := range names {
+		q.handleOne(t.Context(), key(name))
+	}
+	for _, name := range names {
+		q.Forget(key(name))
+	}
+	q.ledger.begin(key("stuck"))
+	q.Forget(key("stuck"))
+	var left []string
+	for _, w := range q.Status().Work {
+		left = append(left, w.Key.Name)
+	}
+	if diff := cmp.Diff([]string{"conflict", "fails", "polls", "stuck"}, left); diff != "" {
+		t.Error(diff)
+	}
+}

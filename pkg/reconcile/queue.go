@@ -91,6 +91,10 @@ func (q *Queue) Add(key Key) {
 // AddAfter asks for a look at the key later.
 func (q *Queue) AddAfter(key Key, after time.Duration) { q.queue.AddAfter(key, after) }
 
+// Forget says that what a key stands for is gone for good, so that no change will come that it could wait for. A key that is
+// in hand, or is looked at again by itself, comes to its own end.
+func (q *Queue) Forget(key Key) { q.ledger.forget(key) }
+
 // Failures tells how often in a row the key has failed.
 func (q *Queue) Failures(key Key) int { return q.backoff.NumRequeues(key) }
 

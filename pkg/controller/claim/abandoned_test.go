@@ -49,7 +49,7 @@ func TestOutagesOfTheBackend(t *testing.T) {
 		t.Run("T12 for good: "+code.String(), func(t *testing.T) {
 			h := world(t, kit.Claim("data"))
 			h.Driver.Next("CreateVolume", kit.Reply{Code: codes.Unavailable, Text: "y", Meanwhile: leaves(h)}, kit.Reply{Code: code, Text: "x", Times: 99})
-			start(h)
+			c := start(h)
 			h.Horizon = 3 * time.Hour
 			h.Settle()
 			events := slices.DeleteFunc(slices.Clone(h.Log.Lines()), func(line string) bool { return !strings.HasPrefix(line, "event") })
@@ -60,6 +60,9 @@ func TestOutagesOfTheBackend(t *testing.T) {
 			}
 			if at := h.Clock.Since(kit.Start); at < time.Hour || at > time.Hour+10*time.Minute {
 				t.Errorf("let go after %v", at)
+			}
+			if c.Status().Queued != 1 { // without another look it would be shown as waiting for ever
+				t.Errorf("%d keys are to be looked at", c.Status().Queued)
 			}
 		})
 	}

@@ -107,6 +107,8 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 	case provision.LetGo:
 		c.settled(c.letGo(s.attempt.Ref.UID))
 		c.metrics.letGo.Inc()
+		// Nothing changes any more that could end the wait of a key whose claim is gone: one more look does.
+		c.queue.Add(keyOfRef(s.attempt.Ref))
 		return reconcile.Result{}, fault.Terminal(c.tellLost(ctx, s.attempt, "look for it there", o.Err))
 	case provision.TryLater:
 		c.leave(s.attempt, o.Left)

@@ -33,6 +33,7 @@ func (c *Controller) add(keys []reconcile.Key) {
 func (c *Controller) KeysOfVolume(change kube.Change[*corev1.PersistentVolume]) []reconcile.Key {
 	if old := change.Old; old != nil && (change.New == nil || change.New.UID != old.UID) {
 		c.memory.forget(old.Name, old.UID)
+		c.queue.Forget(reconcile.Key{Name: old.Name})
 	}
 	var keys []reconcile.Key
 	if change.New != nil && c.isToDo(change.New) {

@@ -38,3 +38,19 @@ func TestVolumeThatGoesDuringTheLook(t *testing.T) {
 		t.Errorf("remembered: %+v", m)
 	}
 }
+
+// TestStrandedVolumeGoes: a volume that only a user can help waits for a change, and goes by hand. Catches a room that shows it as waiting
+// for ever.
+func TestStrandedVolumeGoes(t *testing.T) {
+	h := kit.New(t)
+	c := New(Deps{DriverName: kit.DriverName, Clock: h.Clock, Volumes: h.Stores.Volumes})
+	volume := kit.Volume("pv")
+	c.queue.Add(reconcile.Key{Name: volume.Name})
+	if n := len(c.Status().Work); n != 1 {
+		t.Fatal(n)
+	}
+	c.KeysOfVolume(kube.Change[*corev1.PersistentVolume]{Old: volume, Deleted: true})
+	if work := c.Status().Work; len(work) != 0 {
+		t.Error(work)
+	}
+}
