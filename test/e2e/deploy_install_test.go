@@ -26,8 +26,6 @@ type installation struct {
 	manifest  []byte
 	// account is that of the pair.
 	account string
-	// binders are further processes.
-	binders []*stage.Process
 }
 
 // install applies what was built for a namespace, which is taken away with the test.
@@ -122,13 +120,7 @@ func (i *installation) startController(w *world) *stage.Process {
 	w.mustNot(os.Symlink(w.snapshotter.Path, link))
 	p := &stage.Process{Name: "snapshot-controller", Path: link, Args: i.flags("snapshot-controller"), Log: filepath.Join(w.cast.Dir(), "snapshot-controller.log")}
 	w.mustNot(p.Start())
-	i.binders = append(i.binders, p)
-	w.Cleanup(func() {
-		for _, death := range p.Deaths() {
-			w.Error(death)
-		}
-		p.Terminate()
-	})
+	w.others = append(w.others, p)
 	return p
 }
 
@@ -147,7 +139,7 @@ func (i *installation) seen(account string) seen {
 func (i *installation) checkUse(w *world, account string, idle ...verb) {
 	w.Helper()
 	// A watch is written down when it is over.
-	for _, p := range append(i.binders, w.provisioner, w.snapshotter) {
+	for _, p := range append(w.others, w.provisioner, w.snapshotter) {
 		p.Terminate()
 	}
 	w.await("every right of "+account+" was used", func() (bool, string) {

@@ -37,6 +37,8 @@ type setup struct {
 	snapshotter []string
 	// withoutSnapshotter is for tests that start their own.
 	withoutSnapshotter bool
+	// withoutSidecars is for tests that start both later.
+	withoutSidecars bool
 	// withoutTopology is for a driver whose volumes are everywhere.
 	withoutTopology bool
 	// cast changes what is started, when the world has its names and nothing runs yet.
@@ -56,6 +58,8 @@ type world struct {
 	driver      string
 	provisioner *stage.Process
 	snapshotter *stage.Process
+	// others run besides, until all is deleted.
+	others []*stage.Process
 
 	// repeats is how many successful calls of one kind one object may cost; kills cost more.
 	repeats int
@@ -90,7 +94,11 @@ func begin(t *testing.T, s setup) *world {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(w.endOthers)
 	t.Cleanup(w.end)
+	if s.withoutSidecars {
+		return w
+	}
 	w.provisioner, err = w.cast.StartSidecar(stage.Provisioner, s.provisioner...)
 	w.mustNot(err)
 	if !s.withoutSnapshotter {
@@ -98,6 +106,15 @@ func begin(t *testing.T, s setup) *world {
 		w.mustNot(err)
 	}
 	return w
+}
+
+func (w *world) endOthers() {
+	for _, p := range w.others {
+		for _, death := range p.Deaths() {
+			w.Error(death)
+		}
+		p.Terminate()
+	}
 }
 
 // taken are the names of worlds so far: with -count a test makes more than one.
