@@ -55,7 +55,7 @@ clean: ## Remove what was built here (Go's own caches stay)
 ##@ Test
 
 .PHONY: test
-test: ## Run everything: format, vet, unit, fuzz, sanity, e2e
+test: ## Run everything: format, vet, unit, fuzz, sanity, e2e, and real pods where they can be
 	@$(RUN) test
 
 .PHONY: unit
@@ -81,6 +81,10 @@ e2e: ## Run both binaries beside a real driver on a real control plane
 .PHONY: rights
 rights: ## Take each right away in its turn, and see something fail
 	@$(RUN) rights
+
+.PHONY: e2e-pods
+e2e-pods: ## Let real pods write and read volumes, on real nodes of this machine (as root; the README says what else)
+	@$(RUN) e2e-pods
 
 .PHONY: crash
 crash: ## End both binaries around every effect of every kind of life, in every way (CSI_TANDEM_SEED repeats an order)

@@ -3,81 +3,130 @@
 package node
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/csi-tandem/csi-tandem/test/controlplane"
 )
 
-// needsNodes skips where real nodes cannot be, and says why.
-func needsNodes(t *testing.T) {
-	t.Helper()
-	if os.Getenv("CSI_TANDEM_PODS") != "1" {
-		t.Skip("starts real nodes; set CSI_TANDEM_PODS=1 to run it")
+const (
+	// variable asks for real nodes, see test/pods.
+	variable = "CSI_TANDEM_PODS"
+	// victim makes the test's own binary a run that is there to be killed.
+	victim = "CSI_TANDEM_VICTIM"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(victim); dir != "" {
+		if err := runAPod(context.Background(), dir); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("running")
+		select {}
 	}
-	if missing := Missing(); len(missing) > 0 {
-		t.Skip(missing)
-	}
+	os.Exit(m.Run())
 }
 
-func TestAPodRuns(t *testing.T) {
-	needsNodes(t)
-	dir, err := os.MkdirTemp("", "tandem-node-")
+// runAPod starts a control plane and a node, and returns when a pod runs.
+func runAPod(ctx context.Context, dir string) error {
+	cluster, err := controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(dir, "c"), Out: os.Stderr})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Dir: filepath.Join(dir, "c"), Out: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Stop()
-	m, err := Start(t.Context(), Options{
+	m, err := Start(ctx, Options{
 		Dir: filepath.Join(dir, "n"), Remove: dir, Kubeconfig: cluster.Kubeconfig(), Kube: cluster.Clientset(), Nodes: []string{"worker-1"}, Out: os.Stderr,
 	})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	pods := cluster.Clientset().CoreV1().Pods("default")
-	_, err = pods.Create(t.Context(), &corev1.Pod{
+	pods := cluster.Clientset().CoreV1().Pods(metav1.NamespaceDefault)
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "hello"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: SandboxImage}}},
-	}, metav1.CreateOptions{})
+	}
+	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(2 * time.Minute); pod.Status.Phase != corev1.PodRunning; time.Sleep(look) {
+		if pod, err = pods.Get(ctx, "hello", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("it does not run: %v", pod.Status)
+		}
+	}
+	said, err := m.Exec(ctx, pod, "cat", "/proc/1/comm")
+	if err == nil && strings.TrimSpace(said) != "pause" {
+		err = fmt.Errorf("in the container runs %q", said)
+	}
+	return err
+}
+
+// TestKilledRunLeavesNothing: a run that is killed with -9 while a pod runs takes its processes and mounts with it at once,
+// and the next one removes its cgroups, its folder and its mark. Catches containers that go on because a shim has let go of
+// them, and a clean-up that only those do who end in order.
+func TestKilledRunLeavesNothing(t *testing.T) {
+	if os.Getenv(variable) == "" {
+		t.Skip("starts a real node; set " + variable + "=1, or run make e2e-pods")
+	}
+	if missing := Missing(); len(missing) > 0 {
+		t.Fatal(strings.Join(missing, "; "))
+	}
+	dir, err := os.MkdirTemp("", "tandem-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pod *corev1.Pod
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(look) {
-		if pod, err = pods.Get(t.Context(), "hello", metav1.GetOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if pod.Status.Phase == corev1.PodRunning {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it does not run: %+v", pod.Status)
-		}
-	}
-	out, err := m.Exec(t.Context(), pod, "sh", "-c", "echo I am $(id -u); cat /proc/1/cmdline")
-	t.Logf("%q %v", out, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), victim+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	inside := processesOf(filepath.Join(dir, "n"))
+	if err := cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
-	_ = pods.Delete(t.Context(), "hello", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
-	if err := m.Stop(); err != nil {
-		t.Error(err)
+	_ = cmd.Wait() // It was killed.
+	if line != "running\n" {
+		t.Fatalf("the run said %q", line)
 	}
-	if err := cluster.Stop(); err != nil {
-		t.Error(err)
+	if len(inside) < 3 {
+		t.Errorf("only %q ran, which proves little", inside)
 	}
-	if !t.Failed() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
+	for deadline := time.Now().Add(10 * time.Second); len(processesOf(filepath.Join(dir, "n"))) > 0; time.Sleep(look) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still there: %q", processesOf(filepath.Join(dir, "n")))
 		}
+	}
+	var said strings.Builder
+	if err := Sweep(&said); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said.String(), dir) {
+		t.Errorf("it does not say what was left: %q", said.String())
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is there: %v", err)
+	}
+	if err := Sweep(&said); err != nil || strings.Count(said.String(), dir) != 1 {
+		t.Errorf("it was removed twice: %v, %q", err, said.String())
 	}
 }

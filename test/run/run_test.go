@@ -21,7 +21,7 @@ func TestPick(t *testing.T) {
 		wantErr bool
 	}{
 		{name: "a step", in: []string{"arch"}, want: []string{"arch"}},
-		{name: "a group becomes its steps, in order", in: []string{"test"}, want: []string{"verify-light", "unit", "fuzz", "sanity", "image", "e2e", "faults-short"}},
+		{name: "a group becomes its steps, in order", in: []string{"test"}, want: []string{"verify-light", "unit", "fuzz", "sanity", "image", "e2e", "faults-short", "pods"}},
 		{name: "steps keep their order", in: []string{"vet", "fmt"}, want: []string{"vet", "fmt"}},
 		{name: "nothing is an error", wantErr: true},
 		{name: "an unknown step is an error and does not pass", in: []string{"arch", "unti"}, wantErr: true},

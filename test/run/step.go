@@ -28,7 +28,7 @@ type result struct {
 
 // groups are names for several steps.
 var groups = map[string][]string{
-	"test":   {"verify-light", "unit", "fuzz", "sanity", "image", "e2e", "faults-short"},
+	"test":   {"verify-light", "unit", "fuzz", "sanity", "image", "e2e", "faults-short", "pods"},
 	"verify": {"fmt", "vet", "arch", "tidy", "clean-tree"},
 }
 
@@ -46,6 +46,8 @@ func steps() []step {
 		{"image", "what make image writes, with small programs instead of ours", checkAll(goCommand("test", "-C", "deploy/image", "./..."))},
 		{"e2e", "both binaries beside a real driver on a real control plane", e2e},
 		{"faults-short", "crashes, random faults and hidden secrets, each in its short form", underFaults("Test", "30m")},
+		{"pods", "volumes in real pods, where real nodes can be and are compiled soon", podsIfPossible},
+		{"e2e-pods", "volumes in real pods, on real nodes", pods},
 		{"crash", "both sidecars ended around every effect of every kind of life, in every way", underFaults("TestCrashAtEveryStep", "60m", "CSI_TANDEM_FULL=1")},
 		{"faults", "1,000 objects under random faults, or CSI_TANDEM_OBJECTS; CSI_TANDEM_SEED plays a run again", underFaults("TestRandomFaults", "120m", "CSI_TANDEM_FULL=1")},
 		{"soak", "churn and faults for 20 minutes, or CSI_TANDEM_SOAK; memory and goroutines stay flat", underFaults("TestSoak", "24h", "CSI_TANDEM_SOAK=20m")},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command prepare builds the control plane that the end-to-end tests start, in the open: inside go test nobody would see for ten
-// minutes that anything happens. It is apart from run so that run itself compiles in a second.
+// minutes that anything happens. With the argument "nodes" it also builds what real nodes need, and with "missing" it only
+// tells why there can be none. It is apart from run so that run itself compiles in a second.
 package main
 
 import (
@@ -9,18 +10,33 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/csi-tandem/csi-tandem/test/controlplane"
+	"github.com/csi-tandem/csi-tandem/test/node"
 )
 
-func main() {
+func main() { os.Exit(start(os.Args[1:])) }
+
+func start(args []string) int {
+	if slices.Equal(args, []string{"missing"}) {
+		fmt.Print(strings.Join(node.Missing(), "; "))
+		return 0
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	built, err := controlplane.Build(ctx, os.Stdout)
-	stop()
+	if err == nil {
+		fmt.Println("the control plane is", built)
+	}
+	if err == nil && slices.Equal(args, []string{"nodes"}) {
+		err = node.Build(ctx, os.Stdout)
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "prepare: %v\n", err)
-		os.Exit(1)
+		return 1
 	}
-	fmt.Println("the control plane is", built)
+	return 0
 }

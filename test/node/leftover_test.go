@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestMountsBelow(t *testing.T) {
+	table := "1 0 8:1 / / rw - ext4 x rw\n2 1 8:1 /a /t/n/one rw - ext4 x rw\n3 1 0:6 /loop3 /t/n/a\\040b rw - devtmpfs x rw\n4 1 8:1 /b /t/nn/two rw - ext4 x rw\n"
+	if got := mountsBelow(table, "/t/n"); !slices.Equal(got, []string{"/t/n/one", "/t/n/a b"}) {
+		t.Errorf("mounts %q", got)
+	}
+	if got := mountedLoops(table, "/t/n"); !slices.Equal(got, []string{"/dev/loop3"}) {
+		t.Errorf("devices %q", got)
+	}
+}
+
+// A run that lives is not to be touched, and a mark that says nothing is no leave to remove anything.
+func TestSweepLeavesAlone(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	precious := t.TempDir()
+	living, err := newMark(precious, precious)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(io.Discard); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(precious); err != nil {
+		t.Error("the folder of a run that lives is gone")
+	}
+	if err := living.remove(); err != nil {
+		t.Error(err)
+	}
+	for _, text := range []string{"", "{}", `{"group": "x", "dir": "relative", "remove": "/tmp"}`} {
+		path := filepath.Join(filepath.Dir(living.path), "odd.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Sweep(io.Discard); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q was taken for a mark: %v", text, err)
+		}
+	}
+}
+
+// What containerd imports has to have both names, and parts of the sizes and digests that are told.
+func TestPackedImage(t *testing.T) {
+	content, err := pack([]byte("layer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(content)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var index struct{ Manifests []descriptor }
+	if err := json.Unmarshal(files["index.json"], &index); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range index.Manifests {
+		names = append(names, m.Annotations["io.containerd.image.name"])
+		blob := files["blobs/sha256/"+strings.TrimPrefix(m.Digest, "sha256:")]
+		if len(blob) != m.Size {
+			t.Errorf("manifest %s has %d bytes, not %d", m.Digest, len(blob), m.Size)
+		}
+	}
+	if !slices.Equal(names, []string{SandboxImage, Shell}) {
+		t.Errorf("names %q", names)
+	}
+}
