@@ -100,7 +100,7 @@ func (l *life) buildPage() page {
 		p.Calls = s.env.Calls.Flows()
 	}
 	for _, room := range s.rooms {
-		status := room.Status()
+		status := s.status(room)
 		p.Queues = append(p.Queues, l.viewQueue(now, room.Kind, status))
 		for _, f := range status.Failures {
 			p.Failures = append(p.Failures, failureView{room.Kind, objectName(f.Key), ago(now, f.At), f.Step, f.Why})

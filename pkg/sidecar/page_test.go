@@ -50,6 +50,7 @@ func busy(t *testing.T) *being {
 	index.SetNode("n1", map[string]string{"zone": "z1"})
 	index.SetDriverKeys("n1", []string{"zone"})
 	b.show(&Env{DriverName: "d.example", Node: "n7", index: index}, []Runnable{{Name: "claims", Kind: "PersistentVolumeClaim", Status: status}, {Name: "silent"}}, b.meters.rooms.Load())
+	b.shown.Load().works("claims")
 	return b
 }
 
@@ -157,6 +158,21 @@ func TestPendingMetrics(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is missing", want)
 		}
+	}
+}
+
+// TestStandingByHasNothingPending: a process that stands by hears of objects and looks at none. One that shows them as pending would
+// wake somebody for each replica that does what it should.
+func TestStandingByHasNothingPending(t *testing.T) {
+	b := busy(t)
+	ended := b.shown.Load().works("claims")
+	ended()
+	_, metrics := b.fetch("/metrics")
+	if strings.Contains(metrics, "csi_tandem_oldest_pending_seconds{") || !strings.Contains(metrics, `kind="PersistentVolumeClaim",queue="claims",state="queued"} 0`) {
+		t.Error("something is pending in the metrics")
+	}
+	if _, text := b.fetch("/"); strings.Contains(text, "waits for a worker") || !strings.Contains(text, "0 queued") {
+		t.Error("something is pending on the page")
 	}
 }
 

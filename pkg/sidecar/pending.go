@@ -3,6 +3,7 @@
 package sidecar
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,14 +18,37 @@ type shown struct {
 	rooms []Runnable
 	// spaces may be nil.
 	spaces func() []Space
+	// working tells which of the rooms work. A process that stands by hears of everything as well, and never looks at
+	// what it hears of: none of that is pending here.
+	working map[string]*atomic.Bool
+}
+
+// status is what a room has to do, which is nothing unless it works.
+func (s *shown) status(room Runnable) reconcile.Status {
+	status := room.Status()
+	if !s.working[room.Name].Load() {
+		status.Work, status.Queued = nil, 0
+	}
+	return status
+}
+
+// works notes that a runnable works, until the function is called that it gives.
+func (s *shown) works(name string) (ended func()) {
+	flag := s.working[name]
+	if flag == nil {
+		return func() {}
+	}
+	flag.Store(true)
+	return func() { flag.Store(false) }
 }
 
 // show lets the pages and the metrics look at the rooms of a term.
 func (l *life) show(env *Env, runnables []Runnable, registry prometheus.Registerer) {
-	s := &shown{env: env}
+	s := &shown{env: env, working: map[string]*atomic.Bool{}}
 	for _, r := range runnables {
 		if r.Status != nil {
 			s.rooms = append(s.rooms, r)
+			s.working[r.Name] = &atomic.Bool{}
 		}
 		if r.Spaces != nil {
 			s.spaces = r.Spaces
@@ -32,7 +56,7 @@ func (l *life) show(env *Env, runnables []Runnable, registry prometheus.Register
 	}
 	l.shown.Store(s)
 	if len(s.rooms) > 0 {
-		registry.MustRegister(&pending{rooms: s.rooms, clock: l.clock})
+		registry.MustRegister(&pending{shown: s, clock: l.clock})
 	}
 }
 
@@ -71,7 +95,7 @@ func stateOf(w reconcile.Work) string {
 
 // pending measures what the rooms have to do at the moment of the scrape.
 type pending struct {
-	rooms []Runnable
+	shown *shown
 	clock clock.PassiveClock
 }
 
@@ -97,8 +121,8 @@ func (p *pending) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (p *pending) Collect(out chan<- prometheus.Metric) {
 	now := p.clock.Now()
-	for _, room := range p.rooms {
-		status := room.Status()
+	for _, room := range p.shown.rooms {
+		status := p.shown.status(room)
 		counts, oldest := countStates(status), map[string]time.Duration{}
 		for _, w := range status.Work {
 			reason := w.StepName()

@@ -150,6 +150,9 @@ func (l *life) runOne(ctx context.Context, env *Env, r Runnable) error {
 		return nil
 	}
 	klog.FromContext(ctx).V(2).Info("Working", "what", r.Name)
+	if s := l.shown.Load(); s != nil {
+		defer s.works(r.Name)()
+	}
 	if err := unlessEnding(ctx, r.Run(ctx)); err != nil {
 		return fmt.Errorf("%s: %w", r.Name, err)
 	}
