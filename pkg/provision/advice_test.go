@@ -14,7 +14,7 @@ import (
 // selfSaid are texts that say themselves what would help, and those that nobody who reads them can help.
 var selfSaid = []string{
 	"; use a longer --volume-name-uuid-length", "; use another --volume-name-template", "; use another key in a new class",
-	"or take it from the --create-parameter flags", "reading namespace ", "ReferenceGrants cannot be read",
+	"or take it from flags such as --create-parameter-labels", "reading namespace ", "ReferenceGrants cannot be read",
 	"volume name prefix cannot be of length 0", "corrupted PVC object", "failed to translate storage class",
 }
 

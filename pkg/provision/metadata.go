@@ -63,7 +63,7 @@ func addMetadata(in ClaimInput, parameters map[string]string) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(parameters)) {
 		if prefix := metadataPrefix(key); prefix != "" {
-			return fmt.Errorf("parameter %q of class %q looks like metadata of a claim: the prefix %s is for what the --create-parameter flags pass on; use another key in a new class", key, in.Class.Name, prefix)
+			return fmt.Errorf("parameter %q of class %q looks like metadata of a claim: the prefix %s is for what flags such as --create-parameter-labels pass on; use another key in a new class", key, in.Class.Name, prefix)
 		}
 	}
 	chosen := in.Metadata.ofClaim(in.Claim)
@@ -91,7 +91,7 @@ func checkParameters(in ClaimInput, parameters, chosen map[string]string) error 
 	largest := slices.MaxFunc(slices.Sorted(maps.Keys(chosen)), func(a, b string) int {
 		return cmp.Compare(len(a)+len(chosen[a]), len(b)+len(chosen[b]))
 	})
-	return fmt.Errorf("the parameters of the new volume have %d bytes with the labels and annotations that are passed on, and CSI allows %d; the largest is %s with %d: shorten it on claim %s/%s or its namespace, or take it from the --create-parameter flags",
+	return fmt.Errorf("the parameters of the new volume have %d bytes with the labels and annotations that are passed on, and CSI allows %d; the largest is %s with %d: shorten it on claim %s/%s or its namespace, or take it from flags such as --create-parameter-labels",
 		total, maxParameters, largest, len(largest)+len(chosen[largest]), in.Claim.Namespace, in.Claim.Name)
 }
 

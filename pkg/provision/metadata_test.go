@@ -77,11 +77,11 @@ func TestMetadataRefusals(t *testing.T) {
 		{"it cannot be read", edits{ofNamespace, func(in *ClaimInput) { in.Namespace = &NamespaceState{Err: errors.New("no")} }},
 			"Reject: reading namespace ns1 for its labels: no"},
 		{"a class cannot speak for claims", edits{teamLabel, parameters("csi-tandem.io/pvc-label/app.example.com/team", "red")},
-			`Reject: parameter "csi-tandem.io/pvc-label/app.example.com/team" of class "sc" looks like metadata of a claim: the prefix csi-tandem.io/pvc-label/ is for what the --create-parameter flags pass on; use another key in a new class`},
+			`Reject: parameter "csi-tandem.io/pvc-label/app.example.com/team" of class "sc" looks like metadata of a claim: the prefix csi-tandem.io/pvc-label/ is for what flags such as --create-parameter-labels pass on; use another key in a new class`},
 		{"without the flags such a parameter is one like any other", edits{parameters("csi-tandem.io/pvc-label/x", "red")}, ours},
 		{"4 KiB of keys and values fit", edits{cost, big(4096 - len(key))}, ours},
 		{"one byte more does not", edits{cost, big(4097 - len(key))},
-			"Reject: the parameters of the new volume have 4097 bytes with the labels and annotations that are passed on, and CSI allows 4096; the largest is " + key + " with 4097: shorten it on claim ns1/data or its namespace, or take it from the --create-parameter flags"},
+			"Reject: the parameters of the new volume have 4097 bytes with the labels and annotations that are passed on, and CSI allows 4096; the largest is " + key + " with 4097: shorten it on claim ns1/data or its namespace, or take it from flags such as --create-parameter-labels"},
 		{"a large class without metadata is the driver's business", edits{cost, parameters("x", strings.Repeat("x", 5000))}, ours},
 	})
 }
