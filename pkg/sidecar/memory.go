@@ -46,8 +46,9 @@ const (
 	// restless is how many bytes a process allocates in that time that is not idle. Collecting garbage would
 	// take processor time from its work, and soon be in vain.
 	restless = 2 << 20
-	// waste is how many bytes are worth it.
-	waste = 4 << 20
+	// waste is how many bytes are worth it at least, and the share of what is in use: the more there is of that, the
+	// longer a collection takes.
+	waste, wasteShare = 1 << 20, 16
 )
 
 // tidy returns to the system what a burst of work has left, such as the first lists. Go gives back what is
@@ -95,7 +96,7 @@ type keeper struct{ allocated uint64 }
 func (k *keeper) isWasteful(now heap) bool {
 	idle := now.allocated-k.allocated < restless
 	k.allocated = now.allocated
-	return idle && now.free+now.objects > now.live+waste
+	return idle && now.free+now.objects > now.live+max(waste, now.live/wasteShare)
 }
 
 // memoryLimit is the smallest limit of the control groups that this process is in, of either version;

@@ -73,8 +73,10 @@ func TestWhatABurstLeavesIsGivenBackAtRest(t *testing.T) {
 		{"at work", heap{allocated: 100 * mega, free: 20 * mega, objects: 40 * mega, live: 30 * mega}, false},
 		{"at rest, with spans that are free", heap{allocated: 101 * mega, free: 20 * mega, objects: 30 * mega, live: 30 * mega}, true},
 		{"at rest, with garbage", heap{allocated: 101 * mega, objects: 50 * mega, live: 30 * mega}, true},
-		{"at rest, with nothing to give back", heap{allocated: 102 * mega, free: mega, objects: 31 * mega, live: 30 * mega}, false},
-		{"at work again", heap{allocated: 105 * mega, free: 20 * mega, objects: 30 * mega, live: 30 * mega}, false},
+		{"at rest, with nothing to give back", heap{allocated: 102 * mega, free: mega / 2, objects: 31 * mega, live: 30 * mega}, false},
+		{"at rest, with what a large one may waste", heap{allocated: 103 * mega, free: mega, objects: 161 * mega, live: 160 * mega}, false},
+		{"at rest, with what a small one may not", heap{allocated: 104 * mega, free: mega, objects: 9 * mega, live: 8 * mega}, true},
+		{"at work again", heap{allocated: 107 * mega, free: 20 * mega, objects: 30 * mega, live: 30 * mega}, false},
 	} {
 		if got := k.isWasteful(row.now); got != row.want {
 			t.Errorf("%s: %v", row.name, got)
