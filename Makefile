@@ -115,7 +115,7 @@ verify: ## Check format, vet, the rules of the house, go.mod, and that nothing i
 	@$(RUN) verify
 
 .PHONY: lint
-lint: ## Run golangci-lint (fetched in the version of versions.mk; the only target that needs a download of its own)
+lint: ## Run golangci-lint (fetched in the version of versions.mk)
 	@$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run ./...
 
 .PHONY: vulncheck
