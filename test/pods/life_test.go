@@ -51,6 +51,7 @@ func TestFileSystem(t *testing.T) {
 // the stage looks for them.
 func TestBlock(t *testing.T) {
 	t.Parallel()
+	needsDevices(t)
 	w := begin(t)
 	w.claim("raw", immediate, block)
 	w.bound("raw")

@@ -22,6 +22,7 @@ import (
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 
+	"github.com/csi-tandem/csi-tandem/examples/driver/loop"
 	"github.com/csi-tandem/csi-tandem/test/controlplane"
 	"github.com/csi-tandem/csi-tandem/test/node"
 	"github.com/csi-tandem/csi-tandem/test/stage"
@@ -59,21 +60,8 @@ var shared struct {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if shared.stage != nil {
-		for _, death := range deaths() {
-			fmt.Fprintln(os.Stderr, death)
-			code = 1
-		}
-		// It is an error if a process, a mount, a cgroup or a loop device is left.
-		if err := shared.stage.End(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-		if code != 0 {
-			fmt.Fprintln(os.Stderr, "the logs stay in", shared.stage.Dir())
-		} else if err := shared.stage.Remove(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
+		// It fails too if a process, a mount, a cgroup or a loop device is left.
+		code = shared.stage.Leave(code, func(bool) []string { return deaths() })
 	}
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -193,6 +181,14 @@ func (w *world) namespace(name string) {
 			return err != nil, "the namespace is there"
 		})
 	})
+}
+
+// needsDevices skips where a block volume cannot be a device.
+func needsDevices(t *testing.T) {
+	t.Helper()
+	if err := loop.Probe(); err != nil {
+		t.Skip(err)
+	}
 }
 
 func (w *world) must(err error) {

@@ -13,6 +13,7 @@ import (
 // meanwhile, the containers come back on the same node with their data, and what the driver knows of the uses of the volumes
 // from before does not keep them from being deleted. Not parallel: it takes the pods of all others with it.
 func TestNodeRestart(t *testing.T) {
+	needsDevices(t)
 	w := begin(t)
 	w.claim("disk", late)
 	w.claim("raw", late, block)
@@ -56,4 +57,36 @@ func (w *world) awaitRestart(before *corev1.Pod) {
 		s := pod.Status.ContainerStatuses[0]
 		return s.State.Running != nil && s.ContainerID != before.Status.ContainerStatuses[0].ContainerID, w.warnings(before.Name)
 	})
+}
+
+// TestDriverKilled: the driver is killed under a pod that has a device. The pod goes on; the next driver registers with the
+// same kubelets, finds the device again for a second pod, and lets the volume go when both are gone. Catches devices and
+// mounts that are known to a process only. Not parallel: it is the driver of all others too.
+func TestDriverKilled(t *testing.T) {
+	needsDevices(t)
+	w := begin(t)
+	w.claim("raw", late, block)
+	w.pod("before", "raw", on(first), device)
+	before := w.runs("before")
+	w.says(before, "echo before | dd of=/dev/disk bs=512 conv=sync 2>/dev/null && sync && echo ok", "ok")
+	shared.cast.Driver.Kill()
+	w.says(before, "dd if=/dev/disk bs=6 count=1 2>/dev/null", "before")
+	w.await("the driver is there again", func() (bool, string) {
+		// What it was started through is gone before its last breath, and until then it holds its folder.
+		if err := shared.cast.Driver.Start(); err != nil {
+			return false, err.Error()
+		}
+		_, err := shared.cast.Control.Inventory(w.ctx)
+		return err == nil, "it does not answer"
+	})
+	shared.cast.Driver.Forgive()
+	w.pod("after", "raw", on(first), device)
+	after := w.runs("after")
+	w.says(after, "dd if=/dev/disk bs=6 count=1 2>/dev/null", "before")
+	w.says(after, "echo after | dd of=/dev/disk bs=512 conv=sync 2>/dev/null && sync && echo ok", "ok")
+	w.says(before, "dd if=/dev/disk bs=5 count=1 2>/dev/null", "after")
+	w.end("before")
+	w.end("after")
+	w.deleteClaim("raw")
+	w.claimGone("raw")
 }
