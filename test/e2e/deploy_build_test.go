@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -51,17 +52,24 @@ func (o overlay) text(repository string) string {
 	return b.String()
 }
 
+// kustomize is built once, from its own module, and goes with the stage.
+var kustomize = sync.OnceValues(func() (string, error) {
+	program := filepath.Join(shared.stage.Dir(), "kustomize")
+	cmd := exec.Command("go", "build", "-C", filepath.Join(shared.stage.Root, "test", "kustomize"), "-o", program, ".")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building test/kustomize: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
 // buildOverlays builds as kubectl apply -k does, each by its name.
 func buildOverlays(t *testing.T, overlays map[string]overlay) map[string][]byte {
 	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
+	theStage(t)
+	root, dir := shared.stage.Root, t.TempDir()
+	program, err := kustomize()
 	if err != nil {
 		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	program := filepath.Join(dir, "kustomize")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join(root, "test", "kustomize"), "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("building test/kustomize: %v\n%s", err, out)
 	}
 	args := []string{"-out", dir}
 	for name, o := range overlays {

@@ -34,7 +34,7 @@ func TestEachRightIsNeeded(t *testing.T) {
 	t.Parallel()
 	theStage(t)
 	manifest := buildOverlays(t, map[string]overlay{
-		"all": rightsOverlay("deploy/pair", "topology", "modify", "secrets", "capacity", "namespace-labels"),
+		"all": rightsOverlay("deploy/pair", everyComponent...),
 	})["all"]
 	for n, v := range chosen(t, verbsOf(t, manifest, someNamespace+"-csi-tandem")) {
 		t.Run(strings.ReplaceAll(string(v), "/", "."), func(t *testing.T) {

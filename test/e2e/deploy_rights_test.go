@@ -37,13 +37,13 @@ func TestRightsOfEachFeature(t *testing.T) {
 	theStage(t)
 	built := buildOverlays(t, map[string]overlay{
 		"plain": rightsOverlay("deploy/pair"),
-		"all":   rightsOverlay("deploy/pair", "topology", "modify", "secrets", "capacity", "cross-namespace", "namespace-labels"),
+		"all":   rightsOverlay("deploy/pair", everyComponent...),
 	})
 	t.Run("plain", func(t *testing.T) {
 		t.Parallel()
 		i := install(t, "rights-plain", in("rights-plain", built["plain"]))
 		w := begin(t, i.setup(setup{withoutTopology: true, driver: plain}))
-		i.wholeLife(w, w.class("class"), w.snapshotClass("delete"))
+		i.wholeLife(w, life{class: w.class("class"), snapshotClass: w.snapshotClass("delete"), edit: asItIs})
 		i.checkUse(w, i.account)
 		for p, want := range map[*stage.Process]string{w.provisioner: "deploy/provisioner/rbac.yaml", w.snapshotter: "deploy/snapshotter/rbac.yaml"} {
 			want = "get on secrets, needed for the secrets that classes name; " + want + " grants it"
@@ -54,6 +54,9 @@ func TestRightsOfEachFeature(t *testing.T) {
 	})
 	t.Run("all", func(t *testing.T) { t.Parallel(); everyFeature(t, built["all"]) })
 }
+
+// everyComponent are those that go together, and only serve the sidecars' own work.
+var everyComponent = []string{"topology", "attach", "modify", "secrets", "capacity", "cross-namespace", "namespace-labels"}
 
 // plain is a driver for which the bases do.
 var plain = []string{"--capabilities=-MODIFY_VOLUME"}
@@ -70,7 +73,7 @@ func TestRightsOfBinders(t *testing.T) {
 		i := install(t, "rights-bind-all", in("rights-bind-all", built["bind-all"]))
 		w := begin(t, i.setup(setup{withoutTopology: true, driver: plain}))
 		i.startController(w)
-		i.wholeLife(w, w.class("class"), w.snapshotClass("delete"))
+		i.wholeLife(w, life{class: w.class("class"), snapshotClass: w.snapshotClass("delete"), edit: asItIs})
 		i.checkUse(w, i.accountOf("snapshot-controller"), liveReads...)
 		i.checkUse(w, i.account)
 	})
@@ -83,7 +86,7 @@ func TestRightsOfBinders(t *testing.T) {
 			},
 		}))
 		i.startController(w)
-		i.wholeLife(w, w.class("class"), w.snapshotClass("delete"))
+		i.wholeLife(w, life{class: w.class("class"), snapshotClass: w.snapshotClass("delete"), edit: asItIs})
 		i.checkUse(w, i.accountOf("snapshot-controller"), liveReads...)
 		i.checkUse(w, i.account)
 	})
@@ -93,7 +96,8 @@ func TestRightsOfBinders(t *testing.T) {
 func everyFeature(t *testing.T, manifest []byte) {
 	i := install(t, "rights-all", in("rights-all", manifest))
 	w, life := i.demanding()
-	i.wholeLife(w, life.class, life.snapshotClass, life.edit)
+	life.attached = true
+	i.wholeLife(w, life)
 	w.await("the capacity belongs to the Deployment", func() (bool, string) {
 		objects, err := w.kube.StorageV1().CSIStorageCapacities(i.namespace).List(w.ctx, metav1.ListOptions{})
 		if err != nil {
@@ -116,14 +120,24 @@ func everyFeature(t *testing.T, manifest []byte) {
 type life struct {
 	class, snapshotClass string
 	edit                 func(*corev1.PersistentVolumeClaim)
+	// attached volumes are not deleted before they are detached.
+	attached bool
 }
 
 // demanding is a world in which every feature of the pair is wanted.
 func (i *installation) demanding() (*world, life) {
 	i.Helper()
-	w := begin(i.T, i.setup(setup{
+	s := i.setup(setup{
 		driver: []string{"--require-secrets=token=a"}, cast: func(_ *world, roles *stage.Roles) { roles.Capacity = true },
-	}))
+	})
+	provisioner, snapshotter := s.provisioner, s.snapshotter
+	s.withoutSidecars = true
+	w := begin(i.T, s)
+	var err error
+	w.provisioner, err = w.cast.StartSidecar(stage.Provisioner, append(provisioner, w.startAttaching())...)
+	w.mustNot(err)
+	w.snapshotter, err = w.cast.StartSidecar(stage.Snapshotter, snapshotter...)
+	w.mustNot(err)
 	w.secret("access", map[string]string{"token": "a"})
 	w.class("measured", waiting)
 	w.mutable("gold")
@@ -152,23 +166,33 @@ func (w *world) mutable(name string) {
 	w.Cleanup(func() { w.mustNot(classes.Delete(w.ctx, w.ns+"-"+name, metav1.DeleteOptions{})) })
 }
 
+func asItIs(*corev1.PersistentVolumeClaim) {}
+
 // wholeLife makes a volume, cuts it, restores, clones, and deletes all of it again.
-func (i *installation) wholeLife(w *world, class, snapshotClass string, edit ...func(*corev1.PersistentVolumeClaim)) {
+func (i *installation) wholeLife(w *world, l life) {
 	w.Helper()
-	w.claim("data", class, edit...)
-	w.bound("data")
-	snap := w.snapshot("snap", "data", snapshotClass)
+	w.claim("data", l.class, l.edit)
+	data := w.bound("data")
+	snap := w.snapshot("snap", "data", l.snapshotClass)
 	w.ready("snap")
-	w.claim("restored", class, append(slices.Clone(edit), fromSnapshot("snap"))...)
+	w.claim("restored", l.class, l.edit, fromSnapshot("snap"))
 	w.bound("restored")
-	w.claim("cloned", class, append(slices.Clone(edit), fromClaim("data"))...)
+	w.claim("cloned", l.class, l.edit, fromClaim("data"))
 	w.bound("cloned")
 	w.deleteSnapshot("snap")
 	w.contentGone("snapcontent-" + string(snap.UID))
 	i.estrange(w, w.bound("cloned"))
+	detach := func() {}
+	if l.attached {
+		detach = w.attach(data.Name)
+	}
 	for _, name := range []string{"data", "restored", "cloned"} {
 		w.deleteClaim(name)
 	}
+	if l.attached {
+		w.told(data.Name, "VolumeFailedDelete", "is still attached to node worker-1")
+	}
+	detach()
 	w.await("all volumes are gone", func() (bool, string) {
 		volumes, err := w.volumes()
 		if err != nil {

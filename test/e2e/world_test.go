@@ -60,6 +60,8 @@ type world struct {
 	snapshotter *stage.Process
 	// others run besides, until all is deleted.
 	others []*stage.Process
+	// after is done when all is deleted.
+	after []func()
 
 	// repeats is how many successful calls of one kind one object may cost; kills cost more.
 	repeats int
@@ -114,6 +116,9 @@ func (w *world) endOthers() {
 			w.Error(death)
 		}
 		p.Terminate()
+	}
+	for _, f := range w.after {
+		f()
 	}
 }
 
