@@ -248,6 +248,40 @@ func TestAfterSecret(t *testing.T) {
 	}
 }
 
+// TestSecretsAreNamed: whoever reads that a secret is missing learns who named it, in what, and whether it is the right that
+// is missing and not the secret.
+func TestSecretsAreNamed(t *testing.T) {
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "s")
+	named := func(i *ContentInput) {
+		i.Class = class("snapc", driverName)
+		i.Class.Parameters = map[string]string{
+			wellknown.ParamSnapshotterSecretName: "s", wellknown.ParamSnapshotterSecretNamespace: "n",
+			wellknown.ParamSnapshotterListSecretName: "l", wellknown.ParamSnapshotterListSecretNamespace: "n",
+		}
+	}
+	const annotated = "annotations snapshot.storage.kubernetes.io/deletion-secret-name and snapshot.storage.kubernetes.io/deletion-secret-namespace of VolumeSnapshotContent snapcontent-u1 name it"
+	const created = "VolumeSnapshotClass snapc names it in its parameters csi.storage.k8s.io/snapshotter-secret-name and csi.storage.k8s.io/snapshotter-secret-namespace, and " + annotated
+	for _, c := range []struct {
+		name string
+		in   ContentInput
+		step ContentStep
+		err  error
+		want string
+	}{
+		{"create", con(named), Create{}, missing, created + ": create that secret; it is looked at again by itself"},
+		{"class gone", con(func(i *ContentInput) { i.Class = nil }), Create{}, missing, annotated + ": create that secret; it is looked at again by itself"},
+		{"poll", con(named), Poll{}, missing, "VolumeSnapshotClass snapc names it in its parameters csi.storage.k8s.io/snapshotter-list-secret-name and " +
+			"csi.storage.k8s.io/snapshotter-list-secret-namespace: create that secret; it is looked at again by itself"},
+		{"no right", con(named), Delete{}, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil),
+			created + ": give the snapshotter the right to get secrets, as deploy/snapshotter/rbac.yaml does; it is looked at again by itself"},
+		{"no answer", con(named), Delete{}, errors.New("connection refused"), ""},
+	} {
+		if record := LackSecret(c.in, c.step, c.err); record.Advice != c.want || !strings.HasSuffix(record.Failure, c.want) {
+			t.Errorf("%s: %q, want %q; %s", c.name, record.Advice, c.want, record.Failure)
+		}
+	}
+}
+
 func TestAnswerOf(t *testing.T) {
 	at := timestamppb.New(past.Time)
 	got := AnswerOf(&csi.Snapshot{SnapshotId: "s-1", ReadyToUse: true, CreationTime: at, SizeBytes: 7})
