@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,7 +76,18 @@ func onTop(used []loop, below []string) []string {
 	return append(found, onTop(used, found)...)
 }
 
-func freeLoops(dir string) error { return free(loopsOf(dir)) }
+// freeLoops waits until they are gone: one that is still held goes when it is let go of, and that takes the kernel a moment.
+func freeLoops(dir string) error {
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(look) {
+		devices := loopsOf(dir)
+		if len(devices) == 0 {
+			return nil
+		}
+		if err := free(devices); err != nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
 
 // free begins with the last one, since what is below another one is in use.
 func free(devices []string) error {
