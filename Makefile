@@ -86,6 +86,10 @@ rights: ## Take each right away in its turn, and see something fail
 e2e-pods: ## Let real pods write and read volumes, on real nodes of this machine (as root; the README says what else)
 	@$(RUN) e2e-pods
 
+.PHONY: monitoring
+monitoring: ## Evaluate alerts and dashboard on what both programs show while faults are staged (CSI_TANDEM_FILMS=DIR keeps that)
+	@$(RUN) monitoring
+
 .PHONY: crash
 crash: ## End both binaries around every effect of every kind of life, in every way (CSI_TANDEM_SEED repeats an order)
 	@$(RUN) crash

@@ -54,6 +54,7 @@ func Rules() []Rule {
 		{"receiver", checkReceivers},
 		{"header", checkHeaders},
 		{"text", checkTexts},
+		{"metric", checkMetrics},
 		{"paper", checkPapers},
 	}
 }

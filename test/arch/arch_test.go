@@ -31,7 +31,7 @@ func TestHouse(t *testing.T) {
 // TestRulesAreProved: a rule that no row below makes complain is a rule that may never complain.
 func TestRulesAreProved(t *testing.T) {
 	proved := map[string]bool{}
-	for _, rows := range [][]proof{arrowProofs, banProofs, shapeProofs, nameProofs, textProofs, paperProofs} {
+	for _, rows := range [][]proof{arrowProofs, banProofs, shapeProofs, nameProofs, textProofs, paperProofs, metricProofs} {
 		for _, p := range rows {
 			if p.want != "" {
 				proved[p.rule] = true

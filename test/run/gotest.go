@@ -47,6 +47,11 @@ func e2e(ctx context.Context, out io.Writer) result {
 	return goTest(ctx, out, []string{"CSI_TANDEM_E2E=1"}, args...)
 }
 
+// monitoring is a part of e2e, for those who change an alert or a panel.
+func monitoring(ctx context.Context, out io.Writer) result {
+	return goTest(ctx, out, []string{"CSI_TANDEM_E2E=1"}, "-count=1", "-timeout=30m", "-run=^TestMonitoring$", "./test/e2e")
+}
+
 // unitPackages asks go for all packages, so that a new one cannot be forgotten here.
 func unitPackages(ctx context.Context) ([]string, error) {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m").Output()

@@ -45,6 +45,7 @@ func steps() []step {
 		{"sanity", "csi-sanity against the example driver, or against ENDPOINT", checkAll(goCommand("run", "-C", "test/sanity", "."))},
 		{"image", "what make image writes, with small programs instead of ours", checkAll(goCommand("test", "-C", "deploy/image", "./..."))},
 		{"e2e", "both binaries beside a real driver on a real control plane", e2e},
+		{"monitoring", "alerts and dashboard, evaluated on what both programs show while faults are staged", monitoring},
 		{"faults-short", "crashes, random faults and hidden secrets, each in its short form", underFaults("Test", "30m")},
 		{"pods", "volumes in real pods, where real nodes can be and are compiled soon", podsIfPossible},
 		{"e2e-pods", "volumes in real pods, on real nodes", pods},
