@@ -188,6 +188,9 @@ func TestPodsGoWhereTheRoomIs(t *testing.T) {
 	if calls := w.calls("CreateVolume"); len(calls) != 1 {
 		t.Errorf("the driver was asked for %d volumes, although there is room for one", len(calls))
 	}
+	// The scheduler says of which node it was, and not of which driver, class and segment.
+	asker{w, shared.stage.Cluster.Kubeconfig()}.says(w.provisioner, []string{"second", "-n", w.ns, "--csi-address="},
+		"Room, as the scheduler is told of it", "z1: 0 free, 0 for one volume, too little", "z2: 512Mi free, 512Mi for one volume, too little", "CSIStorageCapacity "+stage.Namespace+"/csisc-")
 	w.endPod("first")
 	w.deleteClaim("first")
 	w.runs("second")
