@@ -56,13 +56,6 @@ func isExplained(program stage.Program, v verb) bool {
 	return explained || strings.HasSuffix(string(v), " list")
 }
 
-// outside are what a program may be refused that runs outside of a pod: it takes itself to be in the default namespace.
-var outside = map[stage.Program]map[string]string{
-	stage.Snapshotter: {
-		"default coordination.k8s.io leases get snapshot-controller-leader": "the sign of another binder, looked for in its own namespace",
-	},
-}
-
 // isWholeRun is false when somebody chose tests, which then do not use every right.
 func isWholeRun() bool {
 	for _, name := range []string{"test.run", "test.skip"} {
@@ -87,9 +80,6 @@ func verbFaults(s *stage.Stage, isWhole bool) []string {
 			return append(faults, err.Error())
 		}
 		for line := range seen.refused {
-			if _, explained := outside[program][line]; explained {
-				continue
-			}
 			faults = append(faults, fmt.Sprintf("the %s was refused: %s", program, line))
 		}
 		if !isWhole {
