@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/csi-tandem/csi-tandem/examples/driver/control"
+	"github.com/csi-tandem/csi-tandem/test/stage"
 )
 
 // view reads a page of a process.
@@ -37,6 +38,19 @@ func (w *world) pageShows(address string, words ...string) {
 	})
 }
 
+// browse looks at the pages with a browser, as far as there is one.
+func (w *world) browse(provisioner, snapshotter string) {
+	w.Helper()
+	path := findBrowser()
+	if path == "" {
+		w.Log("the pages are not looked at in a browser: there is neither chromium nor google-chrome on this machine")
+		return
+	}
+	b := openBrowser(w.T, path)
+	b.checkPage("provisioner", provisioner, "provisioner of "+w.driver, w.ns+"/slow", "working for", "failed once", "room for 5 GiB", "CreateVolume", "Last errors")
+	b.checkPage("snapshotter", snapshotter, "snapshotter of "+w.driver, "VolumeSnapshotContent", "working for", "Asks the driver for a snapshot")
+}
+
 // TestPages: what both processes show while the driver hangs, fails and is fine again; it would catch a page that shows a secret, and
 // one that still shows what is over.
 func TestPages(t *testing.T) {
@@ -44,9 +58,14 @@ func TestPages(t *testing.T) {
 	const canary = "canary-of-the-page"
 	provisioner, snapshotter := freeAddress(t), freeAddress(t)
 	w := begin(t, setup{
-		provisioner: []string{"--http-endpoint=" + provisioner, "--retry-interval-start=1m"},
+		provisioner: []string{"--http-endpoint=" + provisioner, "--retry-interval-start=1m", "--enable-capacity", noPoll},
 		snapshotter: []string{"--http-endpoint=" + snapshotter},
+		cast: func(w *world, roles *stage.Roles) {
+			roles.Capacity, roles.Env = true, []string{"NAMESPACE=" + stage.Namespace, "POD_NAME=" + w.installation()}
+			roles.Flags = append(roles.Flags, "--pools="+poolsFile(t, map[string]string{"z1": "100Gi", "z2": "5Gi"}))
+		},
 	})
+	w.class("late", waiting)
 	w.secret("token", map[string]string{"password": canary})
 	w.disk("data")
 	withSecret := w.class("secret", parameters(map[string]string{
@@ -57,7 +76,8 @@ func TestPages(t *testing.T) {
 	w.awaitCalls("CreateVolume", 2)
 	full := w.rule(w.script.Fail(w.ctx, control.On("CreateVolume"), codes.ResourceExhausted))
 	w.claim("big", withSecret)
-	w.pageShows(provisioner, "<h1>provisioner of "+w.driver, w.ns+"/slow", "working for", w.ns+"/big", "failing, next look in", "Last errors", "ResourceExhausted", "z1")
+	w.pageShows(provisioner, "<h1>provisioner of "+w.driver, w.ns+"/slow", "working for", w.ns+"/big", "failing, next look in", "Last errors", "ResourceExhausted",
+		"z1", "room for", "z2</b>: worker-2", "room for 5 GiB", "Calls to the driver")
 	metrics := w.scrape(provisioner)
 	if n := metrics.count("csi_tandem_pending_objects", map[string]string{"kind": "PersistentVolumeClaim", "queue": "claims", "state": "working"}); n != 1 {
 		t.Errorf("%v claims are worked on: %v", n, metrics["csi_tandem_pending_objects"])
@@ -73,6 +93,7 @@ func TestPages(t *testing.T) {
 	w.snapshot("snap", "data", w.snapshotClass("delete"))
 	w.awaitCalls("CreateSnapshot", 1)
 	w.pageShows(snapshotter, "<h1>snapshotter of "+w.driver, "VolumeSnapshotContent", "working for", "Asks the driver for a snapshot")
+	w.browse(provisioner, snapshotter)
 	for _, address := range []string{provisioner, snapshotter} {
 		for _, path := range []string{"/", "/statusz", "/flagz", "/metrics", "/readyz"} {
 			text := w.view(address, path)
