@@ -62,11 +62,7 @@ func TestEveryManifestIsApplied(t *testing.T) {
 		if err := shared.stage.Cluster.ApplyBytes(ctx, manifest, ""); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		t.Cleanup(func() {
-			if err := shared.stage.Cluster.DeleteBytes(ctx, manifest, ""); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		})
+		t.Cleanup(func() { uninstall(t, "apply-"+name, manifest) })
 		for _, fault := range accountFaults(t, manifest) {
 			t.Errorf("%s: %s", name, fault)
 		}

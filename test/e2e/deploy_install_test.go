@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/csi-tandem/csi-tandem/test/stage"
 )
@@ -36,12 +38,22 @@ func install(t *testing.T, namespace string, manifest []byte) *installation {
 	i := &installation{T: t, ctx: context.WithoutCancel(t.Context()), namespace: namespace, manifest: manifest}
 	i.apply(manifest)
 	t.Cleanup(func() {
-		if err := shared.stage.Cluster.DeleteBytes(i.ctx, manifest, ""); err != nil {
-			t.Error(err)
-		}
+		uninstall(t, namespace, manifest)
 	})
 	i.account = i.accountOf("csi-provisioner")
 	return i
+}
+
+// uninstall deletes what was applied. No kubelet lets go of the pods here, and so they are forced.
+func uninstall(t *testing.T, namespace string, manifest []byte) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	err := shared.stage.Cluster.DeleteBytes(ctx, manifest, "")
+	force := metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}
+	err = errors.Join(err, shared.stage.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, force, metav1.ListOptions{}))
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func (i *installation) apply(manifest []byte) {
