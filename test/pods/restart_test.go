@@ -13,6 +13,7 @@ import (
 // meanwhile, the containers come back on the same node with their data, and what the driver knows of the uses of the volumes
 // from before does not keep them from being deleted. Not parallel: it takes the pods of all others with it.
 func TestNodeRestart(t *testing.T) {
+	needsTime(t)
 	needsDevices(t)
 	w := begin(t)
 	w.claim("disk", late)
@@ -63,6 +64,7 @@ func (w *world) awaitRestart(before *corev1.Pod) {
 // same kubelets, finds the device again for a second pod, and lets the volume go when both are gone. Catches devices and
 // mounts that are known to a process only. Not parallel: it is the driver of all others too.
 func TestDriverKilled(t *testing.T) {
+	needsTime(t)
 	needsDevices(t)
 	w := begin(t)
 	w.claim("raw", late, block)
@@ -89,4 +91,12 @@ func TestDriverKilled(t *testing.T) {
 	w.end("after")
 	w.deleteClaim("raw")
 	w.claimGone("raw")
+}
+
+// needsTime leaves out of the short form what runs alone.
+func needsTime(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make e2e-pods runs it")
+	}
 }

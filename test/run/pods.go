@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"time"
 )
 
@@ -30,7 +31,7 @@ func pods(ctx context.Context, out io.Writer) result {
 	return testPods(ctx, out)
 }
 
-// podsIfPossible leaves them out, and says why, where there can be none or where they would make a run too long.
+// podsIfPossible runs those that do not have everything for themselves. It leaves them out, and says why, where there can be none or where they would make a run too long.
 func podsIfPossible(ctx context.Context, out io.Writer) result {
 	missing, err := nodesMissing(ctx)
 	if err != nil {
@@ -51,12 +52,12 @@ func podsIfPossible(ctx context.Context, out io.Writer) result {
 	case prepared.failed > 0:
 		return prepared
 	}
-	return testPods(ctx, out)
+	return testPods(ctx, out, "-short")
 }
 
-func testPods(ctx context.Context, out io.Writer) result {
+func testPods(ctx context.Context, out io.Writer, more ...string) result {
 	// One package after the other: each ends by looking whether anything is left.
-	return goTest(ctx, out, []string{"CSI_TANDEM_PODS=1"}, append([]string{"-count=1", "-p=1", "-timeout=30m"}, podTrees...)...)
+	return goTest(ctx, out, []string{"CSI_TANDEM_PODS=1"}, slices.Concat([]string{"-count=1", "-p=1", "-timeout=30m"}, more, podTrees)...)
 }
 
 // nodesMissing asks another program, so that this one compiles in a second.
