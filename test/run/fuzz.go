@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -85,7 +86,12 @@ func (t target) fuzz(ctx context.Context, out io.Writer, each time.Duration) res
 	fmt.Fprintf(out, "    %s in %s, %s\n", t.name, t.dir, each)
 	only := "^" + t.name + "$"
 	// Minimizing takes a minute for each input by default, and is not what the time is for.
-	r := goTest(ctx, out, nil, "-run="+only, "-fuzz="+only, "-fuzztime="+each.String(), "-fuzzminimizetime=100x", "-parallel=1", t.dir)
+	var said bytes.Buffer
+	r := goTest(ctx, io.MultiWriter(out, &said), nil, "-run="+only, "-fuzz="+only, "-fuzztime="+each.String(), "-fuzzminimizetime=100x", "-parallel=1", t.dir)
+	if r.failed > 0 && ctx.Err() == nil && isEndOfTime(said.String()) {
+		fmt.Fprintf(out, "    %s: the time ended in the middle of an input, which go test calls a failure; no input failed\n", t.name)
+		return result{passed: 1}
+	}
 	if r.failed > 0 {
 		r.note = fmt.Sprintf("%s in %s: the input is kept in its testdata/fuzz", t.name, t.dir)
 	}
@@ -102,4 +108,11 @@ func sumOf(results []result) result {
 		}
 	}
 	return sum
+}
+
+// isEndOfTime tells the one failure of go test that is none: the end of -fuzztime may meet a worker with an input in hand, and
+// is then reported as an error of the target. What an input has done wrong is told with the file where that is kept.
+func isEndOfTime(said string) bool {
+	return strings.Contains(said, "\n    context deadline exceeded\n") &&
+		!strings.Contains(said, "Failing input written to") && !strings.Contains(said, "panic:") && !strings.Contains(said, "terminated unexpectedly")
 }

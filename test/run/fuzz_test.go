@@ -41,3 +41,19 @@ func TestFuzzTimeIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// Catches a runner that is red because time was over, and one that takes a found fault for that.
+func TestEndOfFuzzing(t *testing.T) {
+	const late = "fuzz: elapsed: 30s, execs: 28886\n--- FAIL: FuzzX (30.10s)\n    context deadline exceeded\nFAIL\n"
+	for said, want := range map[string]bool{
+		late: true,
+		late + "    Failing input written to testdata/fuzz/FuzzX/1\n": false,
+		late + "panic: x\n": false,
+		"--- FAIL: FuzzX (3s)\n    fuzzing process hung or terminated unexpectedly\n": false,
+		"--- FAIL: FuzzX (3s)\n    x_test.go:1: wrong\nFAIL\n":                        false,
+	} {
+		if got := isEndOfTime(said); got != want {
+			t.Errorf("%v for %q", got, said)
+		}
+	}
+}
