@@ -148,6 +148,9 @@ type Record struct {
 	shards  []*shard
 	// parked are entries that give way to others, the oldest first.
 	parked []types.UID
+	// over are the claims that were settled while the record could not be read or written: what turns up of them is of no
+	// use to anybody, and would delete what was kept since.
+	over map[types.UID]bool
 
 	group group
 	// begun is closed when work may begin.
@@ -173,7 +176,7 @@ func New(o Options) *Record {
 		o.ShardBytes = shardBytes
 	}
 	r := &Record{
-		options: o, entries: map[types.UID]*entry{},
+		options: o, entries: map[types.UID]*entry{}, over: map[types.UID]bool{},
 		begun: make(chan struct{}), lost: make(chan struct{}), leaving: make(chan struct{}, 1),
 		group: group{arrived: make(chan struct{}, 1)},
 	}

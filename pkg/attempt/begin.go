@@ -142,8 +142,14 @@ func (r *Record) load(epoch string, objects []*corev1.ConfigMap) []Entry {
 		if object != nil {
 			for key, value := range object.Data {
 				uid := types.UID(key)
-				if key == epochKey || strings.HasPrefix(key, partPrefix) || r.entries[uid] != nil || s.has(key) {
+				if key == epochKey || strings.HasPrefix(key, partPrefix) || s.has(key) || r.over[claimOf(uid)] {
 					continue // what this process has put there or taken off since is newer
+				}
+				if own := r.entries[uid]; own != nil {
+					if own.value == value {
+						continue // it did arrive
+					}
+					uid = r.asideOf(uid) // begun by this process without the right to write, while that of another was there
 				}
 				e := &entry{Document: decode(value, object.Data), shard: i, value: value}
 				r.put(uid, e)

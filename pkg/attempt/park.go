@@ -53,13 +53,20 @@ func (r *Record) setAside(uid types.UID) {
 	if e == nil || !e.unread {
 		return
 	}
+	key := r.asideOf(uid)
+	r.drop(uid)
+	r.put(key, e)
+	r.parked = append(r.parked, key)
+}
+
+// asideOf is a free key beside that of a claim.
+func (r *Record) asideOf(uid types.UID) types.UID {
+	uid = claimOf(uid)
 	key := uid
 	for n := 1; r.entries[key] != nil; n++ {
 		key = types.UID(fmt.Sprintf("%s%s%d", uid, asideMark, n))
 	}
-	r.drop(uid)
-	r.put(key, e)
-	r.parked = append(r.parked, key)
+	return key
 }
 
 // keysOf lists what is filed of a claim, and what the server may have of it still.

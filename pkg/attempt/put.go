@@ -153,6 +153,9 @@ func (r *Record) Settle(ctx context.Context, uid types.UID) error {
 func (r *Record) leave(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.state == unwritable {
+		r.over[uid] = true
+	}
 	there := false
 	for _, key := range r.keysOf(uid) {
 		r.drop(key)

@@ -141,6 +141,11 @@ func (a *Attempt) after(prior *Attempt) *Attempt {
 // Beside is the attempt with an older one for the same claim, which is repeated once nobody waits any more.
 func (a *Attempt) Beside(older *Attempt) *Attempt {
 	parked := *older
+	if older.Undoing != nil {
+		// Nothing is asked for before the removal has an end; what was asked for already may have been made.
+		parked = *a
+		parked.Open, parked.Made, a = true, nil, older
+	}
 	parked.Parked = true
 	return a.after(&parked)
 }

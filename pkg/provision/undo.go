@@ -33,7 +33,7 @@ type Undoing struct {
 // Begun is the undo as it has to be on record before the removal is asked for.
 func (u Undo) Begun() Undo {
 	next := *u.Attempt
-	next.Undoing = &Undoing{Handle: u.Handle, Why: u.Err.Error()}
+	next.Undoing = &Undoing{Handle: u.Handle, Why: fault.Shorten(u.Err.Error(), fault.MaxText)}
 	u.Attempt = &next
 	return u
 }

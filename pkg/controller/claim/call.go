@@ -70,6 +70,12 @@ func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt 
 		return c.unwritten(ctx, in.Claim, err)
 	}
 	volume, err := c.createVolume(c.whileWanted(marked(ctx, attempt), attempt), in.Claim, attempt.WithSecrets(secrets))
+	if kept, _ := c.memory.of(attempt.Ref.UID); kept != nil {
+		if kept.Undoing != nil {
+			return reconcile.Result{After: soon}, nil // found on the record meanwhile: it comes first, and the driver answers again
+		}
+		attempt = kept // what was found on the record meanwhile stands beside it
+	}
 	if errors.Is(err, errUnwanted) {
 		c.leave(attempt, attempt.Prior)
 		return reconcile.Result{After: soon}, nil

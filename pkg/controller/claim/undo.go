@@ -16,6 +16,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/throttle"
 )
 
 // undoTries is how often a wrong volume is deleted before it counts as orphaned.
@@ -50,11 +51,24 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 		return c.unwritten(ctx, s.claim, err)
 	}
 	c.memory.keep(begun.Attempt, c.Clock.Now())
-	if err := c.deleteVolume(marked(ctx, s.attempt), &csi.DeleteVolumeRequest{VolumeId: u.Handle, Secrets: s.secrets}); err != nil {
+	err = c.deleteVolume(c.whileUnheld(marked(ctx, s.attempt), s.attempt, u.Handle), &csi.DeleteVolumeRequest{VolumeId: u.Handle, Secrets: s.secrets}, func() error {
+		return c.checkUnheld(ctx, s.attempt, u.Handle)
+	})
+	if errors.Is(err, errHeld) {
+		return reconcile.Result{After: soon}, nil // the next look finds who has it
+	}
+	if err != nil {
+		if kept, _ := c.memory.of(s.attempt.Ref.UID); kept != nil {
+			begun.Attempt = kept
+		}
 		c.memory.keep(begun.AfterFailure(err), c.Clock.Now())
 		return c.reject(ctx, s.claim, provision.Reject{Err: u.Orphaned(err)})
 	}
-	c.settled(c.drop(s.attempt.Ref.UID))
+	prior := s.attempt.Prior
+	if kept, _ := c.memory.of(s.attempt.Ref.UID); kept != nil {
+		prior = kept.Prior
+	}
+	c.leave(s.attempt, prior)
 	return c.reject(ctx, s.claim, provision.Reject{Err: u.Err})
 }
 
@@ -68,10 +82,32 @@ func (c *Controller) finishUndo(ctx context.Context, in provision.ClaimInput, at
 	return c.undo(ctx, settlement{claim: in.Claim, class: in.Class, attempt: attempt, secrets: secrets}, attempt.Resumed())
 }
 
-// deleteVolume tries a few times at once: nobody would come back for the volume later.
-func (c *Controller) deleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest) error {
+// errHeld is no failure: a PersistentVolume has the volume by now.
+var errHeld = errors.New("a PersistentVolume holds the volume")
+
+// checkUnheld looks for a holder once more: what was read before a wait is old.
+func (c *Controller) checkUnheld(ctx context.Context, attempt *provision.Attempt, handle string) error {
+	holder, err := c.fetchHolder(ctx, handle, attempt)
+	if err == nil && holder != nil {
+		return errHeld
+	}
+	return err
+}
+
+func (c *Controller) whileUnheld(ctx context.Context, attempt *provision.Attempt, handle string) context.Context {
+	return throttle.WithRecheck(ctx, func(ctx context.Context) error { return c.checkUnheld(ctx, attempt, handle) })
+}
+
+// deleteVolume tries a few times at once: nobody would come back for the volume later. Before each repeat it asks whether
+// it may.
+func (c *Controller) deleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest, may func() error) error {
 	var err error
-	for range undoTries {
+	for try := range undoTries {
+		if try > 0 {
+			if err := may(); err != nil {
+				return err
+			}
+		}
 		if err = c.Driver.DeleteVolume(ctx, request); err == nil || fault.IsNotFound(err) {
 			return nil
 		}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claim_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/csi-tandem/csi-tandem/pkg/controller/claim"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/test/kit"
+)
+
+func tier(v string) func(*storagev1.StorageClass) {
+	return func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"tier": v} }
+}
+
+// an earlier process has made a volume; this one has no right to the record at first, and gets it while its own call is under way.
+func TestAdoptedDuringACall(t *testing.T) {
+	h := world(t, kit.Claim("data"), kit.Class(kit.ClassName, tier("gold")))
+	h.Play(kit.Binder(h.API))
+	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "late", Done: true})
+	h.Horizon = 100 * time.Millisecond
+	startRecorded(h)
+	h.Settle()
+	h.Restart()
+	h.Put(kit.Class(kit.ClassName, tier("lead")))
+	grant := h.API.Deny("", "configmaps")
+	var c *claim.Controller
+	h.Driver.Next("CreateVolume", kit.Reply{Meanwhile: func() {
+		grant()
+		if _, err := c.Begin(h.Ctx); err != nil {
+			t.Error(err)
+		}
+	}})
+	c = startRecorded(h)
+	h.Settle()
+	t.Log("on record after the call:", onRecord(h))
+	leaves(h)()
+	h.Horizon = 30 * time.Minute
+	h.Settle()
+	if left := h.Driver.Inventory(); len(left) != 0 {
+		t.Errorf("LEAK left at the driver: %v\n%s", left, h.Trace())
+	}
+}
+
+// the same, but the right comes between the calls.
+func TestAdoptedBetweenCalls(t *testing.T) {
+	h := world(t, kit.Claim("data"), kit.Class(kit.ClassName, tier("gold")))
+	h.Play(kit.Binder(h.API))
+	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "late", Done: true})
+	h.Horizon = 100 * time.Millisecond
+	startRecorded(h)
+	h.Settle()
+	h.Restart()
+	h.Put(kit.Class(kit.ClassName, tier("lead")))
+	grant := h.API.Deny("", "configmaps")
+	c := startRecorded(h)
+	h.Settle()
+	grant()
+	keys, err := c.Begin(h.Ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, key := range keys {
+		h.Enqueue("claim", key)
+	}
+	h.Settle()
+	leaves(h)()
+	h.Horizon = 30 * time.Minute
+	h.Settle()
+	if left := h.Driver.Inventory(); len(left) != 0 {
+		t.Errorf("LEAK left at the driver: %v\n%s", left, h.Trace())
+	}
+}
+
+// between two tries of the removal somebody writes a PersistentVolume that holds the volume.
+func TestUndoKeepsWhatIsHeldMeanwhile(t *testing.T) {
+	h := world(t, kit.Claim("data"))
+	h.Driver.Next("CreateVolume", kit.Reply{Volume: small})
+	h.Driver.Next("DeleteVolume", kit.Reply{Code: codes.Unavailable, Text: "x", Meanwhile: func() {
+		h.Put(kit.Volume("by-hand", func(v *corev1.PersistentVolume) {
+			v.Spec.CSI.Driver, v.Spec.CSI.VolumeHandle = kit.DriverName, kit.VolumeHandle(name)
+			v.Spec.ClaimRef = nil
+		}))
+	}})
+	startRecorded(h)
+	h.Settle()
+	if _, ok := kit.Read[*corev1.PersistentVolume](h.API, kube.Key{Name: "by-hand"}); !ok {
+		t.Fatal("no PV")
+	}
+	if n := len(h.Driver.Calls("DeleteVolume")); n != 1 {
+		t.Errorf("DATA LOSS %d removals of a volume that PersistentVolume by-hand holds\n%s", n, h.Trace())
+	}
+}
+
+// what the API server says of the volume is long.
+func TestUndoOfLongCause(t *testing.T) {
+	h := world(t, kit.Claim("data"))
+	h.Play(kit.Binder(h.API))
+	h.API.Fail("create", "persistentvolumes", apierrors.NewBadRequest(strings.Repeat("x", 300<<10)), 0)
+	startRecorded(h)
+	h.Horizon = time.Minute
+	h.Settle()
+	leaves(h)()
+	h.Horizon = 3 * time.Hour
+	h.Settle()
+	if left := h.Driver.Inventory(); len(left) != 0 {
+		t.Errorf("LEAK left at the driver: %v, removals %d, creations %d", left, len(h.Driver.Calls("DeleteVolume")), len(requests(h)))
+	}
+}
+
+// the removal of one process has no certain outcome; the next has no right to the record at first.
+func TestUndoFoundLate(t *testing.T) {
+	h := world(t, kit.Claim("data"))
+	h.Play(kit.Binder(h.API))
+	h.Driver.Next("CreateVolume", kit.Reply{Volume: small})
+	h.Driver.Next("DeleteVolume", kit.Reply{Code: codes.Unavailable, Text: "x", Times: 5})
+	startRecorded(h)
+	h.Horizon = 100 * time.Millisecond
+	h.Settle()
+	h.Restart()
+	grant := h.API.Deny("", "configmaps")
+	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.Unavailable, Text: "y", Times: 1})
+	c := startRecorded(h)
+	h.Settle()
+	grant()
+	keys, err := c.Begin(h.Ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	before := len(h.Driver.Calls())
+	for _, key := range keys {
+		h.Enqueue("claim", key)
+	}
+	h.Horizon = 30 * time.Minute
+	h.Settle()
+	after := methods(h)[before:]
+	if i := slices.Index(after, "CreateVolume"); i < 0 || !slices.Contains(after[:i], "DeleteVolume") {
+		t.Errorf("asked for although its removal is open: %v\n%s", after, h.Trace())
+	}
+}
+
+// a volume of an earlier request on another node is left open, the next one is wrong and removed, and the claim goes.
+func TestUndoForgetsPrior(t *testing.T) {
+	h := kit.New(t)
+	h.Driver.Capabilities = withTopology()
+	h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer),
+		kit.Claim("data", kit.OnNode("n1")), kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"),
+		kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"))
+	h.Play(kit.Binder(h.API))
+	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "late"},
+		kit.Reply{Volume: func(v *csi.Volume) *csi.Volume { v.VolumeId, v.CapacityBytes = "other", 1; return v }})
+	h.Horizon = 100 * time.Millisecond
+	startRecorded(h)
+	h.Settle()
+	h.Restart()
+	kit.Edit(h.API, dataKey, kit.OnNode("n2"))
+	h.Driver.Next("DeleteVolume", kit.Reply{Meanwhile: leaves(h)})
+	startRecorded(h)
+	h.Horizon = 30 * time.Minute
+	h.Settle()
+	if left := h.Driver.Inventory(); len(left) != 0 || len(requests(h)) < 3 {
+		t.Errorf("LEAK the earlier request is forgotten: left %v, %d requests\n%s", left, len(requests(h)), h.Trace())
+	}
+}
+
+// a removal is on record that this process may not read at first. The driver has mended the volume meanwhile, it is bound, and kept
+// by its policy after the claim and its PersistentVolume went. Then the right comes.
+func TestUndoFoundAfterTheVolumeWasKept(t *testing.T) {
+	retain := corev1.PersistentVolumeReclaimRetain
+	h := world(t, kit.Claim("data"), kit.Class(kit.ClassName, func(c *storagev1.StorageClass) { c.ReclaimPolicy = &retain }))
+	h.Play(kit.Binder(h.API))
+	h.Driver.Next("CreateVolume", kit.Reply{Volume: small})
+	h.Driver.Next("DeleteVolume", kit.Reply{Code: codes.Unavailable, Text: "x", Times: 5})
+	startRecorded(h)
+	h.Horizon = 100 * time.Millisecond
+	h.Settle()
+	h.Restart()
+	grant := h.API.Deny("", "configmaps")
+	c := startRecorded(h)
+	h.Horizon = time.Minute
+	h.Settle()
+	if v, ok := kit.Read[*corev1.PersistentVolume](h.API, kube.Key{Name: name}); !ok || v.Status.Phase != corev1.VolumeBound {
+		t.Fatal("not bound", h.Trace())
+	}
+	leaves(h)()
+	h.Settle()
+	kit.Remove[*corev1.PersistentVolume](h.API, kube.Key{Name: name})
+	h.Settle()
+	if _, ok := kit.Read[*corev1.PersistentVolume](h.API, kube.Key{Name: name}); ok || len(h.Driver.Inventory()) != 1 {
+		t.Fatal("not kept", h.Driver.Inventory(), h.Trace())
+	}
+	grant()
+	keys, err := c.Begin(h.Ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, key := range keys {
+		h.Enqueue("claim", key)
+	}
+	h.Horizon = 30 * time.Minute
+	h.Settle()
+	if len(h.Driver.Inventory()) != 1 {
+		t.Errorf("DATA LOSS a volume that was kept on purpose is deleted\n%s", h.Trace())
+	}
+}
