@@ -46,7 +46,7 @@ type After struct {
 // AfterCreate follows a CreateSnapshot that was sent.
 func AfterCreate(in ContentInput, answer Answer, err error) After {
 	if known := handleOf(in.Content); err == nil && known != "" && answer.Handle != known {
-		if isReplacement(in, answer) {
+		if confirmReplacement(&in, answer) {
 			return afterReplacement(in, answer)
 		}
 		// A driver that lost the first snapshot must not pass another one off under the old creation time.
@@ -163,6 +163,7 @@ func LackSecret(in ContentInput, step ContentStep, err error) Record {
 func afterAnswer(in ContentInput, answer Answer) After {
 	after := After{Attempt: in.Attempt}
 	after.Attempt.Failures, after.Attempt.NotBefore = 0, time.Time{}
+	after.Attempt.Undated = after.Attempt.Undated || answer.Taken.IsZero()
 	if status, changed := BuildContentStatus(in.Content.Status, answer, in.Now); changed {
 		after.Status = status
 	}

@@ -99,6 +99,10 @@ type Attempt struct {
 	Deleted bool
 	// Listed says that the driver's list has shown the snapshot, and Lost that it is not to be asked for by its name.
 	Listed, Lost bool
+	// Undated says that the driver has told of the snapshot without a time, so that the one on record may be ours, and Suspect what
+	// it has answered last for another snapshot.
+	Undated bool
+	Suspect Answer
 	// Replacement is a snapshot that the driver has taken in place of the one on record, and that has to go.
 	Replacement string
 }

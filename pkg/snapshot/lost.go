@@ -15,14 +15,30 @@ import (
 // What the list has shown once and shows no more is lost, and nothing is asked for by its name. What it never showed
 // may be there all the same, since lists exist that lack what is not ready; then the name is asked for, and another
 // answer than the one on record is removed again if it is certainly another snapshot: the list has nothing under
-// the id on record, not even under another id, and what was answered is of the same volume and was taken later.
+// the id on record, not even under another id, and what was answered, twice alike, is of the same volume and was taken
+// at least a minute later.
 // Anything less may be the snapshot itself, from a driver that has begun to write its ids in another way.
+
+// certainlyLater is by how much a replacement has to be younger than what is on record. The time on record may be of our clock, when
+// the driver gave none, and a restart forgets that.
+const certainlyLater = time.Minute
 
 // isReplacement tells that an answer is of a snapshot which was taken in place of the one on record.
 func isReplacement(in ContentInput, answer Answer) bool {
 	status, source := in.Content.Status, in.Content.Spec.Source.VolumeHandle
-	return in.Unlisted && status != nil && status.CreationTime != nil && source != nil && answer.Source == *source &&
-		!answer.Taken.IsZero() && answer.Taken.UnixNano() > *status.CreationTime
+	return in.Unlisted && !in.Attempt.Undated && status != nil && status.CreationTime != nil && source != nil && answer.Source == *source &&
+		!answer.Taken.IsZero() && answer.Taken.UnixNano() > *status.CreationTime+int64(certainlyLater)
+}
+
+// confirmReplacement is isReplacement for an answer that was given in the same way before. Drivers exist that give the time of
+// each answer for the time of the snapshot.
+func confirmReplacement(in *ContentInput, answer Answer) bool {
+	if !isReplacement(*in, answer) {
+		return false
+	}
+	before := in.Attempt.Suspect
+	in.Attempt.Suspect = answer
+	return before.Handle == answer.Handle && before.Taken.Equal(answer.Taken)
 }
 
 // afterReplacement follows the answer of such a one: it goes at once, and whatever comes of it, what is lost is not asked

@@ -33,7 +33,7 @@ func TestReplacementGoesFirst(t *testing.T) {
 // TestReplacement: only what is certainly another snapshot is one. Catches a machine that has a snapshot removed because its id is
 // written in another way.
 func TestReplacement(t *testing.T) {
-	taken := now.Add(-time.Minute).UnixNano()
+	taken := now.Add(-time.Hour).UnixNano()
 	at := func(i *ContentInput) { i.Unlisted, i.Content.Status.CreationTime = true, &taken }
 	later := Answer{Handle: "s-2", Taken: now, Source: *con().Content.Spec.Source.VolumeHandle}
 	for name, c := range map[string]struct {
@@ -41,17 +41,28 @@ func TestReplacement(t *testing.T) {
 		answer func(*Answer)
 		want   string
 	}{
-		"taken later":               {nil, func(*Answer) {}, "s-2"},
-		"listed, or not asked for":  {[]func(*ContentInput){func(i *ContentInput) { i.Unlisted = false }}, func(*Answer) {}, ""},
-		"taken then":                {nil, func(a *Answer) { a.Taken = time.Unix(0, taken) }, ""},
-		"when is not said":          {nil, func(a *Answer) { a.Taken = time.Time{} }, ""},
-		"of another volume":         {nil, func(a *Answer) { a.Source = "other" }, ""},
-		"when the first is unknown": {[]func(*ContentInput){func(i *ContentInput) { i.Content.Status.CreationTime = nil }}, func(*Answer) {}, ""},
+		"taken later":              {nil, func(*Answer) {}, "s-2"},
+		"listed, or not asked for": {[]func(*ContentInput){func(i *ContentInput) { i.Unlisted = false }}, func(*Answer) {}, ""},
+		"taken then":               {nil, func(a *Answer) { a.Taken = time.Unix(0, taken) }, ""},
+		"when is not said":         {nil, func(a *Answer) { a.Taken = time.Time{} }, ""},
+		"taken a little later":     {nil, func(a *Answer) { a.Taken = time.Unix(0, taken).Add(certainlyLater) }, ""},
+		"when is the time of each answer": {[]func(*ContentInput){func(i *ContentInput) {
+			i.Attempt.Suspect = Answer{Handle: "s-2", Taken: now.Add(-time.Second)}
+		}}, func(*Answer) {}, ""},
+		"under an id of each answer": {[]func(*ContentInput){func(i *ContentInput) {
+			i.Attempt.Suspect = Answer{Handle: "s-3", Taken: now}
+		}}, func(*Answer) {}, ""},
+		"the time on record is ours": {[]func(*ContentInput){func(i *ContentInput) { i.Attempt.Undated = true }}, func(*Answer) {}, ""},
+		"of another volume":          {nil, func(a *Answer) { a.Source = "other" }, ""},
+		"when the first is unknown":  {[]func(*ContentInput){func(i *ContentInput) { i.Content.Status.CreationTime = nil }}, func(*Answer) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := later
 			c.answer(&answer)
 			in := con(append([]func(*ContentInput){cut, at}, c.edits...)...)
+			if in.Attempt.Suspect.Handle == "" {
+				in.Attempt.Suspect = answer
+			}
 			after := AfterCreate(in, answer, nil)
 			if after.Attempt.Replacement != c.want || after.Attempt.Lost != (c.want != "") || after.Told == nil || after.Told.Reason != wellknown.ReasonSnapshotCheckFailed {
 				t.Errorf("%+v", after)
