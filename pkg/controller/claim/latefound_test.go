@@ -23,7 +23,8 @@ func tier(v string) func(*storagev1.StorageClass) {
 	return func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"tier": v} }
 }
 
-// an earlier process has made a volume; this one has no right to the record at first, and gets it while its own call is under way.
+// An earlier process has made a volume; this one has no right to the record at first, and gets it while its own call is under way. Catches
+// a record that takes its own entry for the earlier one, whose volume nobody would look for then.
 func TestAdoptedDuringACall(t *testing.T) {
 	h := world(t, kit.Claim("data"), kit.Class(kit.ClassName, tier("gold")))
 	h.Play(kit.Binder(h.API))
@@ -52,7 +53,7 @@ func TestAdoptedDuringACall(t *testing.T) {
 	}
 }
 
-// the same, but the right comes between the calls.
+// The same, but the right comes between the calls.
 func TestAdoptedBetweenCalls(t *testing.T) {
 	h := world(t, kit.Claim("data"), kit.Class(kit.ClassName, tier("gold")))
 	h.Play(kit.Binder(h.API))
@@ -82,7 +83,8 @@ func TestAdoptedBetweenCalls(t *testing.T) {
 	}
 }
 
-// between two tries of the removal somebody writes a PersistentVolume that holds the volume.
+// Between two tries of a removal somebody writes a PersistentVolume that holds the volume. Catches a room that looks once and tries five
+// times.
 func TestUndoKeepsWhatIsHeldMeanwhile(t *testing.T) {
 	h := world(t, kit.Claim("data"))
 	h.Driver.Next("CreateVolume", kit.Reply{Volume: small})
@@ -98,11 +100,12 @@ func TestUndoKeepsWhatIsHeldMeanwhile(t *testing.T) {
 		t.Fatal("no PV")
 	}
 	if n := len(h.Driver.Calls("DeleteVolume")); n != 1 {
-		t.Errorf("DATA LOSS %d removals of a volume that PersistentVolume by-hand holds\n%s", n, h.Trace())
+		t.Errorf("%d removals of a volume that PersistentVolume by-hand holds\n%s", n, h.Trace())
 	}
 }
 
-// what the API server says of the volume is long.
+// What the API server says of a volume is long. Catches an entry that is too large for the record because it repeats that, so that nothing
+// is ever removed.
 func TestUndoOfLongCause(t *testing.T) {
 	h := world(t, kit.Claim("data"))
 	h.Play(kit.Binder(h.API))
@@ -118,7 +121,8 @@ func TestUndoOfLongCause(t *testing.T) {
 	}
 }
 
-// the removal of one process has no certain outcome; the next has no right to the record at first.
+// The removal of one process has no certain outcome; the next has no right to the record at first. Catches one that asks for the volume anew
+// before the removal has an end.
 func TestUndoFoundLate(t *testing.T) {
 	h := world(t, kit.Claim("data"))
 	h.Play(kit.Binder(h.API))
@@ -149,7 +153,8 @@ func TestUndoFoundLate(t *testing.T) {
 	}
 }
 
-// a volume of an earlier request on another node is left open, the next one is wrong and removed, and the claim goes.
+// A volume of an earlier request on another node is left open, the next one is wrong and removed, and the claim goes. Catches a removal that
+// forgets the earlier request.
 func TestUndoForgetsPrior(t *testing.T) {
 	h := kit.New(t)
 	h.Driver.Capabilities = withTopology()
@@ -173,8 +178,8 @@ func TestUndoForgetsPrior(t *testing.T) {
 	}
 }
 
-// a removal is on record that this process may not read at first. The driver has mended the volume meanwhile, it is bound, and kept
-// by its policy after the claim and its PersistentVolume went. Then the right comes.
+// A removal is on record that this process may not read at first. The driver has mended the volume meanwhile, it is bound, and kept
+// by its policy after the claim and its PersistentVolume went. Then the right comes. Catches an old removal that is done all the same.
 func TestUndoFoundAfterTheVolumeWasKept(t *testing.T) {
 	retain := corev1.PersistentVolumeReclaimRetain
 	h := world(t, kit.Claim("data"), kit.Class(kit.ClassName, func(c *storagev1.StorageClass) { c.ReclaimPolicy = &retain }))
@@ -210,6 +215,6 @@ func TestUndoFoundAfterTheVolumeWasKept(t *testing.T) {
 	h.Horizon = 30 * time.Minute
 	h.Settle()
 	if len(h.Driver.Inventory()) != 1 {
-		t.Errorf("DATA LOSS a volume that was kept on purpose is deleted\n%s", h.Trace())
+		t.Errorf("a volume that was kept on purpose is deleted\n%s", h.Trace())
 	}
 }
