@@ -160,6 +160,7 @@ func (r *Record) load(epoch string, objects []*corev1.ConfigMap) []Entry {
 		s.proven = object != nil
 	}
 	r.epoch = epoch
+	clear(r.over) // from here on what is settled is taken off
 	r.enter(recording)
 	slices.SortFunc(found, func(a, b Entry) int { return strings.Compare(string(a.Key), string(b.Key)) })
 	return found
