@@ -3,12 +3,14 @@
 package e2e
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/csi-tandem/csi-tandem/examples/driver/control"
@@ -16,20 +18,27 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/stage"
 )
 
+// met counts in the table of requests those that met another writer, such as the controllers, which write a claim's conditions. What has to
+// be done again for that is read again: a volume and a snapshot.
+const met = "met another writer"
+
 // audited counts what the snapshotter asked of the API server about some objects, as the server wrote it down: by verb and
 // resource, answers 409 apart. Events are counted by the object that they are about.
 func (w *world) audited(names ...string) map[string]int {
 	w.Helper()
 	counts := map[string]int{}
 	_, err := controlplane.ReadAudit(w.stage.Cluster.AuditLog(), 0, func(a controlplane.AuditLine) {
-		if a.Object.Resource == "" || a.User.Username != "system:serviceaccount:"+stage.Namespace+":csi-snapshotter" || a.Response.Code == 409 ||
-			a.Object.Namespace != "" && a.Object.Namespace != w.ns && a.Object.Resource != "events" {
-			return
+		if a.Object.Resource == "" || a.User.Username != "system:serviceaccount:"+stage.Namespace+":csi-snapshotter" ||
+			!slices.Contains([]string{"", w.ns}, a.Object.Namespace) && (a.Object.Resource != "events" || a.Object.Namespace != metav1.NamespaceDefault) {
+			return // of another test; events about what is in no namespace are in that which is the default
 		}
 		about, _, _ := strings.Cut(a.Object.Name, ".")
 		if a.Object.Resource == "events" && slices.Contains(names, about) || slices.Contains(names, a.Object.Name) {
 			what := a.Verb + " " + a.Object.Resource
-			if a.Object.Subresource != "" {
+			switch {
+			case a.Response.Code == http.StatusConflict:
+				what = met
+			case a.Object.Subresource != "":
 				what += "/" + a.Object.Subresource
 			}
 			counts[what]++
@@ -43,6 +52,7 @@ func (w *world) audited(names ...string) map[string]int {
 func cost(counts map[string]int) (writes, reads, events int) {
 	for what, n := range counts {
 		switch {
+		case what == met:
 		case strings.HasSuffix(what, " events"):
 			events += n
 		case strings.HasPrefix(what, "get "):
@@ -87,10 +97,10 @@ func TestSnapshotBudget(t *testing.T) {
 	class := w.snapshotClass("delete")
 	var quick bool
 	for _, name := range []string{"one", "two", "three"} {
+		before := w.audited("data", claim.Spec.VolumeName)
 		snap := w.snapshot(name, "data", class)
 		content := "snapcontent-" + string(snap.UID)
 		about := []string{name, content, "data", claim.Spec.VolumeName}
-		before := w.audited("data", claim.Spec.VolumeName)
 		w.ready(name)
 		w.await("the claim is let go, and the content unmarked", func() (bool, string) {
 			claim, err := w.readClaim("data")
@@ -105,22 +115,22 @@ func TestSnapshotBudget(t *testing.T) {
 		})
 		made := difference(w.auditedUntil("create events", about...), before)
 		writes, reads, events := cost(made)
-		if writes > 8 || events > 2 || reads > 1 {
-			t.Errorf("create to ready: %d writes, %d reads, %d events: %v", writes, reads, events, made)
+		if writes > 8 || events > 2 || reads > 1+2*made[met] {
+			t.Errorf("create to ready of %s: %d writes, %d reads, %d events: %v", name, writes, reads, events, made)
 		}
-		quick = quick || writes <= 7 && events == 1 && reads <= 1
+		quick = quick || writes <= 7 && events == 1
 
 		before = w.audited(about...)
 		w.deleteSnapshot(name)
 		w.snapshotGone(name)
 		w.contentGone(content)
 		gone := difference(w.auditedUntil("delete volumesnapshotcontents", about...), before)
-		if writes, reads, events := cost(gone); writes > 3 || reads > 1 || events > 0 {
+		if writes, reads, events := cost(gone); writes > 3 || reads > 1+2*gone[met] || events > 0 {
 			t.Errorf("delete to gone: %d writes, %d reads, %d events: %v", writes, reads, events, gone)
 		}
 	}
 	if !quick {
-		t.Error("no life had at most 7 writes, one event and one read")
+		t.Error("no life had at most 7 writes and one event")
 	}
 }
 
