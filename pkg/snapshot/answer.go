@@ -45,22 +45,13 @@ type After struct {
 
 // AfterCreate follows a CreateSnapshot that was sent.
 func AfterCreate(in ContentInput, answer Answer, err error) After {
-	if known := handleOf(in.Content); err == nil && known != "" && answer.Handle != known {
-		if confirmReplacement(&in, answer) {
-			return afterReplacement(in, answer)
-		}
-		// A driver that lost the first snapshot must not pass another one off under the old creation time.
-		err = fmt.Errorf("the driver answered with snapshot %q, but the content holds %q", answer.Handle, known)
+	switch {
+	case handleOf(in.Content) != "":
+		return afterQuestion(in, answer, err)
+	case err == nil:
+		return afterMade(in, answer)
 	}
-	if err == nil {
-		after := afterAnswer(in, answer)
-		after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.UnsureFor, after.Attempt.Deleted = Settled, 0, 0, false
-		return after
-	}
-	handle := *in.Content.Spec.Source.VolumeHandle
-	after := afterFailure(in, err)
-	after.Status, after.Told = failureOf(in.Content, fmt.Sprintf("failed to take snapshot of the volume %s: %q", handle, err.Error()), in.Now)
-	after.Attempt.Tried = triedAfter(in, err)
+	after := afterFailedCreate(in, err)
 	if after.Attempt.Tried == Settled && isOpen(in) && isGuess(in) {
 		// The refusal may be of the parameters that are missing, and nobody knows better ones.
 		after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.UnsureFor = Open, unsureTries, unsurePatience
@@ -69,6 +60,20 @@ func AfterCreate(in ContentInput, answer Answer, err error) After {
 	if in.Content.DeletionTimestamp != nil && after.Attempt.Tried == Open && fault.IsEvasive(err) {
 		return afterUnsure(in, after, err)
 	}
+	return after
+}
+
+// afterMade follows an answer of the snapshot itself.
+func afterMade(in ContentInput, answer Answer) After {
+	after := afterAnswer(in, answer)
+	after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.UnsureFor, after.Attempt.Deleted = Settled, 0, 0, false
+	return after
+}
+
+func afterFailedCreate(in ContentInput, err error) After {
+	after := afterFailure(in, err)
+	after.Status, after.Told = failureOf(in.Content, fmt.Sprintf("failed to take snapshot of the volume %s: %q", *in.Content.Spec.Source.VolumeHandle, err.Error()), in.Now)
+	after.Attempt.Tried = triedAfter(in, err)
 	return after
 }
 

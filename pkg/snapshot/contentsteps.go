@@ -103,6 +103,8 @@ type Attempt struct {
 	// it has answered last for another snapshot.
 	Undated bool
 	Suspect Answer
+	// Checked says that the driver, asked by the name since the deletion, has shown that nothing is in the place of the snapshot.
+	Checked bool
 	// Replacement is a snapshot that the driver has taken in place of the one on record, and that has to go.
 	Replacement string
 }

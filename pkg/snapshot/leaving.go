@@ -71,8 +71,7 @@ func permissionUnseen(in ContentInput, marked bool) permission {
 
 // nextLeaving is for a content with a deletion time; nil means that it is treated as if it had none.
 func nextLeaving(in ContentInput) ContentStep {
-	gaveUp := in.Attempt.Unsure >= unsureTries && in.Attempt.UnsureFor >= unsurePatience
-	if isOpen(in) && !gaveUp {
+	if isOpen(in) && !isResigned(in.Attempt) {
 		// Only a repeat of the same create can tell whether there is something to delete.
 		return nextCreate(in)
 	}
@@ -85,6 +84,9 @@ func nextLeaving(in ContentInput) ContentStep {
 	}
 	return nextGranted(in)
 }
+
+// isResigned tells that the driver has been asked long enough what became of a create.
+func isResigned(a Attempt) bool { return a.Unsure >= unsureTries && a.UnsureFor >= unsurePatience }
 
 // nextGranted takes a content apart.
 func nextGranted(in ContentInput) ContentStep {
@@ -106,7 +108,7 @@ func nextGranted(in ContentInput) ContentStep {
 	case in.SharedWith != "":
 		return nextShared(in)
 	default:
-		return nextDelete(in)
+		return nextEnd(in)
 	}
 }
 

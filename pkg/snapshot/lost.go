@@ -18,6 +18,9 @@ import (
 // the id on record, not even under another id, and what was answered, twice alike, is of the same volume and was taken
 // at least a minute later.
 // Anything less may be the snapshot itself, from a driver that has begun to write its ids in another way.
+//
+// An answer may be lost, and so may the process that heard it. So a content that goes before it was ready asks once more: the same
+// question has the same answer, and makes nothing new.
 
 // certainlyLater is by how much a replacement has to be younger than what is on record. The time on record may be of our clock, when
 // the driver gave none, and a restart forgets that.
@@ -39,6 +42,56 @@ func confirmReplacement(in *ContentInput, answer Answer) bool {
 	before := in.Attempt.Suspect
 	in.Attempt.Suspect = answer
 	return before.Handle == answer.Handle && before.Taken.Equal(answer.Taken)
+}
+
+// afterQuestion follows a CreateSnapshot that only asked, by the name, for a snapshot whose handle is on record.
+func afterQuestion(in ContentInput, answer Answer, err error) After {
+	known, first := handleOf(in.Content), in.Attempt.Suspect.Handle == ""
+	switch {
+	case err == nil && answer.Handle == known:
+		return checked(in, afterMade(in, answer))
+	case err == nil && confirmReplacement(&in, answer):
+		return afterReplacement(in, answer)
+	case err == nil:
+		// A driver that lost the first snapshot must not pass another one off under the old creation time.
+		after := afterFailedCreate(in, fmt.Errorf("the driver answered with snapshot %q, but the content holds %q", answer.Handle, known))
+		if first && isReplacement(in, answer) {
+			return after // the same answer once more makes it certain
+		}
+		return checked(in, after)
+	}
+	after := afterFailedCreate(in, err)
+	if in.Content.DeletionTimestamp == nil {
+		return after
+	}
+	if !fault.ProvesNothing(err) {
+		return checked(in, after)
+	}
+	after = afterUnsure(in, after, err)
+	if isResigned(after.Attempt) {
+		return checked(in, after) // what is on record goes at least
+	}
+	return after
+}
+
+// checked notes that nothing is in the place of a snapshot that goes.
+func checked(in ContentInput, after After) After {
+	if in.Content.DeletionTimestamp != nil {
+		after.Attempt.Checked, after.Attempt.NotBefore = true, time.Time{}
+	}
+	return after
+}
+
+// nextEnd deletes, and asks before where another snapshot may have been taken in the place of a lost one.
+func nextEnd(in ContentInput) ContentStep {
+	c := in.Content
+	if isContentReady(c) || c.Spec.Source.VolumeHandle == nil || in.Attempt.Listed || in.Attempt.Checked {
+		return nextDelete(in)
+	}
+	if poll, ok := nextPoll(in, handleOf(c)).(Poll); ok && poll.Again != nil && poll.List && !poll.Get {
+		return poll
+	}
+	return nextDelete(in)
 }
 
 // afterReplacement follows the answer of such a one: it goes at once, and whatever comes of it, what is lost is not asked

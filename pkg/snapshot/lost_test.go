@@ -70,3 +70,22 @@ func TestReplacement(t *testing.T) {
 		})
 	}
 }
+
+// TestQuestionBeforeTheEnd: only where something may be in the place of a lost snapshot is the driver asked before the deletion. Catches a machine that
+// leaves it, and one that asks drivers for what cannot be.
+func TestQuestionBeforeTheEnd(t *testing.T) {
+	leaves := func(i *ContentInput) {
+		i.Content.DeletionTimestamp, i.Snapshot, i.Live = &metav1.Time{Time: now}, Deleting, true
+		i.Content.Spec.VolumeSnapshotClassName, i.Class = ptr("snapc"), class("snapc", driverName)
+	}
+	asks := func(in ContentInput) Poll { return nextPoll(in, "s-1").(Poll) }
+	checkContents(t, []contentRow{
+		{"a list only", con(cut, leaves, can(list)), asks(con(cut, leaves, can(list)))},
+		{"listed", con(cut, leaves, can(list), func(i *ContentInput) { i.Attempt.Listed = true }), Delete{Handle: "s-1"}},
+		{"asked", con(cut, leaves, can(list), func(i *ContentInput) { i.Attempt.Checked = true }), Delete{Handle: "s-1"}},
+		{"it is lost and not asked for any more", con(cut, leaves, can(list), func(i *ContentInput) { i.Attempt.Lost = true }), Delete{Handle: "s-1"}},
+		{"no list", con(cut, leaves), Delete{Handle: "s-1"}},
+		{"asked by its handle", con(cut, leaves, can(get, list)), Delete{Handle: "s-1"}},
+		{"ready", con(finished, leaves, can(list)), Delete{Handle: "s-1"}},
+	})
+}

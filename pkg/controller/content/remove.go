@@ -4,12 +4,14 @@ package content
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/throttle"
@@ -31,9 +33,21 @@ func (r *round) remove(ctx context.Context, in snapshot.ContentInput, step snaps
 		return r.settle(ctx, snapshot.AfterRemove(in, kept, nil), nil)
 	}
 	klog.FromContext(ctx).V(2).Info("deleting a snapshot that was taken in place of a lost one", "handle", step.Handle)
-	err = r.Driver.DeleteSnapshot(throttle.WithFlow(ctx, classOf(r.content)), &csi.DeleteSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
-	if err != nil && ctx.Err() != nil {
+	waiting := throttle.WithRecheck(throttle.WithFlow(ctx, classOf(r.content)), func(ctx context.Context) error {
+		switch kept, err := r.fetchHolder(ctx, step.Handle); {
+		case err != nil:
+			return err
+		case kept != "":
+			return errChanged
+		}
+		return nil
+	})
+	err = r.Driver.DeleteSnapshot(waiting, &csi.DeleteSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, errChanged):
+		return fault.RetryAfter(err, soon)
 	}
 	after := snapshot.AfterRemove(in, "", err)
 	if after.Attempt.Replacement == "" {

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/throttle"
+	"github.com/csi-tandem/csi-tandem/test/kit"
+)
+
+// lostOne is a world whose driver has lost a snapshot before it was ready, and takes another when it is asked for the first by name.
+func lostOne(t *testing.T) (*kit.Harness, *kube.Content) {
+	t.Helper()
+	h, c := lister(t)
+	h.Driver.Next("CreateSnapshot", kit.Reply{Snapshot: underAnotherID})
+	h.Horizon = 0
+	h.Settle()
+	h.Clock.Step(2 * time.Minute)
+	lose(h, c)
+	h.Log.Clear()
+	return h, c
+}
+
+// What was taken in the place of a lost snapshot goes with the content, also when nobody could write down that it was taken. Catches a room
+// that lets the content go because the snapshot on record is gone.
+func TestReplacementOfWhichNobodyKnows(t *testing.T) {
+	for title, script := range map[string]func(h *kit.Harness, c *kube.Content){
+		"the answer is lost, and the snapshot goes": func(h *kit.Harness, c *kube.Content) {
+			h.Driver.Next("CreateSnapshot", kit.Reply{Code: codes.DeadlineExceeded, Text: "late", Done: true, Meanwhile: func() { deleteBoth(h, c) }})
+		},
+		"the status cannot be written, and the snapshot goes": func(h *kit.Harness, c *kube.Content) {
+			h.API.Script(kit.Rule{
+				Verb: "patch", Resource: "volumesnapshotcontents/status", Err: apierrors.NewInternalError(errors.New("etcd")), Times: 1,
+				Meanwhile: func() { deleteBoth(h, c) },
+			})
+		},
+		"the process ends before the removal, and the snapshot goes meanwhile": func(h *kit.Harness, c *kube.Content) {
+			h.Driver.Next("DeleteSnapshot", kit.Reply{Code: codes.Unavailable, Text: "x", Times: 1})
+			h.Horizon = 4 * time.Second
+			h.Settle()
+			if n := snapshotsAt(h); n != 1 {
+				t.Fatal(n, h.Trace())
+			}
+			h.Restart()
+			live(h)
+			deleteBoth(h, c)
+		},
+	} {
+		t.Run(title, func(t *testing.T) {
+			h, c := lostOne(t)
+			script(h, c)
+			h.Horizon = 10 * time.Minute
+			h.Settle()
+			if n := snapshotsAt(h); n != 0 || len(kit.All[*kube.Content](h.API)) != 0 {
+				t.Errorf("%d snapshots left, of which no object knows: %v %v\n%s", n, h.Driver.Inventory(), h.State(), h.Trace())
+			}
+		})
+	}
+}
+
+// A deletion ends whatever the driver answers when it is asked whether something is in the place of the snapshot. Catches a content that
+// is stuck for the sake of what most probably does not exist.
+func TestDeletionEndsWhateverIsAnswered(t *testing.T) {
+	for title, reply := range map[string]kit.Reply{
+		"another id": {Times: 9999},
+		"a time of each answer": {Times: 9999, Snapshot: func(s *csi.Snapshot) *csi.Snapshot {
+			s.CreationTime = timestamppb.New(time.Now().Add(1e5 * time.Hour))
+			return s
+		}},
+		"late":                    {Times: 9999, Code: codes.DeadlineExceeded, Text: "x"},
+		"vague":                   {Times: 9999, Code: codes.Internal, Text: "x"},
+		"refused at the door":     {Times: 9999, Code: codes.PermissionDenied, Text: "x"},
+		"refused":                 {Times: 9999, Code: codes.InvalidArgument, Text: "x"},
+		"the volume is gone, too": {Times: 9999, Code: codes.NotFound, Text: "x"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			h, c := lister(t)
+			h.Driver.Next("CreateSnapshot", kit.Reply{Snapshot: underAnotherID})
+			h.Horizon = 0
+			h.Settle()
+			h.Driver.Next("CreateSnapshot", reply)
+			deleteBoth(h, c)
+			h.Horizon = time.Hour
+			h.Settle()
+			if len(kit.All[*kube.Content](h.API)) != 0 || len(h.Driver.Calls("DeleteSnapshot")) == 0 {
+				t.Errorf("%v\n%s", h.State(), h.Trace())
+			}
+		})
+	}
+}
+
+// Whoever can be asked by the handle, and whoever has listed the snapshot, is not asked by the name when it goes. Catches a deletion that
+// takes another snapshot only to delete it.
+func TestNoQuestionBeforeTheEnd(t *testing.T) {
+	h, c := lister(t)
+	h.Horizon = 5 * time.Second
+	h.Settle()
+	lose(h, c)
+	deleteBoth(h, c)
+	h.Horizon = 10 * time.Minute
+	h.Settle()
+	if calls := len(h.Driver.Calls("CreateSnapshot")); calls != 1 || len(kit.All[*kube.Content](h.API)) != 0 {
+		t.Errorf("%d calls\n%s", calls, h.Trace())
+	}
+}
+
+// crowded is a driver behind gates that let one deletion through at a time, and each has to wait for another one.
+type crowded struct {
+	Driver
+	clock *slow
+	// entered hears of each deletion at the driver; one of nothing stays there until it is told to leave.
+	entered, leave chan struct{}
+	// before is done before a deletion asks for its turn.
+	before func()
+}
+
+// slow is a clock that goes on by two seconds whenever it is looked at.
+type slow struct {
+	clock.WithTicker
+	looks atomic.Int64
+	// next is done at the next look.
+	next atomic.Pointer[func()]
+}
+
+func (c *slow) Now() time.Time {
+	if next := c.next.Swap(nil); next != nil {
+		(*next)()
+	}
+	return c.WithTicker.Now().Add(time.Duration(c.looks.Add(1)) * 2 * time.Second)
+}
+
+// inside is the driver behind the gates.
+type inside struct {
+	*kit.Driver
+	entered, leave chan struct{}
+}
+
+func (d inside) DeleteSnapshot(ctx context.Context, request *csi.DeleteSnapshotRequest) error {
+	if request.GetSnapshotId() != "" {
+		return d.Driver.DeleteSnapshot(ctx, request)
+	}
+	d.entered <- struct{}{}
+	<-d.leave
+	return nil
+}
+
+func crowd(h *kit.Harness, before func()) crowded {
+	d := crowded{clock: &slow{WithTicker: h.Clock}, entered: make(chan struct{}), leave: make(chan struct{}), before: before}
+	d.Driver = throttle.New(inside{h.Driver, d.entered, d.leave}, throttle.Options{Most: 1, Deadline: time.Hour, Clock: d.clock})
+	return d
+}
+
+func (d crowded) DeleteSnapshot(ctx context.Context, request *csi.DeleteSnapshotRequest) error {
+	d.before()
+	go func() { _ = d.Driver.DeleteSnapshot(context.WithoutCancel(ctx), &csi.DeleteSnapshotRequest{}) }()
+	<-d.entered
+	// The other one leaves when this one has asked for its turn.
+	leaves := func() { go func() { d.leave <- struct{}{} }() }
+	d.clock.next.Store(&leaves)
+	return d.Driver.DeleteSnapshot(ctx, request)
+}
+
+// The removal of what was taken in the place of a lost snapshot waits for its turn, and an import takes hold of it meanwhile. Catches a
+// room that deletes the data of a living content on the strength of an old look.
+func TestReplacementFindsAHolderBeforeItsTurn(t *testing.T) {
+	h, c := lostOne(t)
+	id := kit.SnapshotHandle("snapshot-" + string(c.Spec.VolumeSnapshotRef.UID))
+	imported := false
+	h.Restart()
+	live(h, func(d *Deps) {
+		d.Driver = crowd(h, func() {
+			if !imported {
+				h.Put(kit.Content(kit.Snapshot("other", "data"), "", func(c *kube.Content) {
+					c.Spec.Source = snapv1.VolumeSnapshotContentSource{SnapshotHandle: &id}
+				}))
+			}
+			imported = true
+		})
+	})
+	before := len(h.Driver.Calls("DeleteSnapshot"))
+	h.Horizon = time.Minute
+	h.Settle()
+	if !imported || len(h.Driver.Calls("DeleteSnapshot")) != before || snapshotsAt(h) != 1 {
+		t.Errorf("imported %v, left %v\n%s", imported, h.Driver.Inventory(), h.Trace())
+	}
+}
