@@ -59,7 +59,8 @@ func watch(ctx context.Context, s *stage.Stage) (*eyes, error) {
 		{open: func(o metav1.ListOptions) (apiwatch.Interface, error) { return snapshots.Watch(ctx, o) }, take: e.snapshot},
 		{open: func(o metav1.ListOptions) (apiwatch.Interface, error) { return contents.Watch(ctx, o) }, take: e.content},
 	} {
-		opened, err := w.open(metav1.ListOptions{})
+		// Bookmarks keep the place fresh at which a watch is opened again, also of a kind that nothing happens to for long.
+		opened, err := w.open(metav1.ListOptions{AllowWatchBookmarks: true})
 		if err != nil {
 			return nil, fmt.Errorf("opening a watch: %w", err)
 		}
