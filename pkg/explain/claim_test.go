@@ -70,7 +70,7 @@ func TestClaims(t *testing.T) {
 		{"node gone", placed(), []kube.Object{kit.Claim("data", kit.OnNode("n1")), waiting},
 			ofClaim("Reschedule", `CSINode "n1" of the selected node not found`, "the scheduler is asked")},
 		{"snapshot missing", flat(), []kube.Object{kit.Claim("data", kit.FromSnapshot("monday")), kit.Class(kit.ClassName)},
-			ofClaim("Reject", "error getting snapshot monday from api server", "see that VolumeSnapshot monday exists")},
+			ofClaim("Reject", "error getting snapshot monday from api server", "monday exists")},
 		{"snapshot not ready", flat(), []kube.Object{kit.Claim("data", kit.FromSnapshot("monday")), kit.Class(kit.ClassName), notReady},
 			ofClaim("Reject", "snapshot monday not bound", "snapshotter explain -n default monday")},
 		{"size refused", flat(), []kube.Object{kit.Claim("data", kit.FromSnapshot("monday"), kit.Size("1Mi")), kit.Class(kit.ClassName), ready, content},

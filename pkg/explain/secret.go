@@ -35,7 +35,7 @@ func (l *claimLook) withSecret(ctx context.Context, in provision.ClaimInput, ste
 		return step
 	}
 	if err := l.lacking(ctx, create.Attempt.Secret); err != nil {
-		return provision.Reject{Err: provision.LackSecret(in.Class, err)}
+		return provision.Reject{Err: provision.LackSecret(in, err)}
 	}
 	return step
 }

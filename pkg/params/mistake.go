@@ -27,7 +27,14 @@ func (m *Mistake) Place(class string) string {
 	if len(m.Tokens) == 0 {
 		return fmt.Sprintf("look at %s of %s, which have to be there both, or none", Parameters(m.Keys), class)
 	}
-	return fmt.Sprintf("look at %s of %s, in which %s may stand", Parameters(m.Keys), class, strings.Join(m.Tokens, ", "))
+	return fmt.Sprintf("look at %s of %s, which may hold these and no other tokens: %s", Parameters(m.Keys), class, strings.Join(m.Tokens, ", "))
+}
+
+// TakesAnnotations tells that the mistake may as well be in the annotations of the claim: the values take some from
+// there, and may.
+func (m *Mistake) TakesAnnotations(parameters map[string]string) bool {
+	may := slices.ContainsFunc(m.Tokens, func(token string) bool { return strings.HasPrefix(token, "${"+annotation) })
+	return may && slices.ContainsFunc(m.Keys, func(key string) bool { return strings.Contains(parameters[key], "${"+annotation) })
 }
 
 // Parameters says which ones are meant.

@@ -90,9 +90,9 @@ func AfterNoSecret(a Answer) Outcome {
 	switch {
 	case next.NoSecret.IsZero():
 		next.NoSecret = a.Now
-		return next.untold(a.Err)
+		return next.untold(lackAbandonedSecret(a.Err))
 	case a.Now.Sub(next.NoSecret) < SecretPatience:
-		return KeepTrying{Attempt: &next, Err: a.Err}
+		return KeepTrying{Attempt: &next, Err: lackAbandonedSecret(a.Err)}
 	case !next.Bare:
 		next.Bare = true
 		return GoWithout{&next}

@@ -42,25 +42,50 @@ func blameClass(in ClaimInput, err error) error {
 	return advise(err, "make a StorageClass in place of %q with other parameters, as those of a class cannot be changed", in.Class.Name)
 }
 
-// blameSecrets advises about secret templates, which take values from the claim.
+// blameSecrets advises about secret templates. Of the claim there is something to say only where a template takes
+// annotations from it.
 func blameSecrets(in ClaimInput, err error) error {
 	class := fmt.Sprintf("StorageClass %q", in.Class.Name)
-	where := "look at the secret parameters of " + class
+	where, asksClaim := "look at the secret parameters of "+class, false
 	if mistake := new(params.Mistake); errors.As(err, &mistake) {
-		where = mistake.Place(class)
+		where, asksClaim = mistake.Place(class), mistake.TakesAnnotations(in.Class.Parameters)
 	}
-	return advise(err, "%s and, where it names annotations, at those of claim %s/%s; make another class in its place, as parameters of a class cannot be changed",
-		where, in.Claim.Namespace, in.Claim.Name)
+	if asksClaim {
+		return advise(err, "%s; claim %s/%s has to have the annotations that are named there: set them, or make another class in its place, as parameters of a class cannot be changed",
+			where, in.Claim.Namespace, in.Claim.Name)
+	}
+	return advise(err, "%s; make another class in its place, as parameters of a class cannot be changed", where)
 }
 
-// LackSecret advises about the secret of a volume that is to be made. class is nil where nobody knows any more
+// LackSecret advises about the secret of a volume that is to be made. The class is nil where nobody knows any more
 // which one named it.
-func LackSecret(class *storagev1.StorageClass, err error) error {
+func LackSecret(in ClaimInput, err error) error {
 	who := "the StorageClass of the claim names it"
-	if class != nil {
-		who = fmt.Sprintf("StorageClass %q names it in its %s", class.Name, params.Parameters(params.SecretKeys(params.Provisioner, class.Parameters)))
+	if in.Class != nil {
+		who = classNames(in.Class)
 	}
-	return lackSecret(err, who, "the claim")
+	if in.Claim == nil {
+		return lackSecret(err, who, "the work goes on by itself, "+nextTry)
+	}
+	return lackSecret(err, who, fmt.Sprintf("the claim goes on by itself, %s, or at once with %s", nextTry, annotating("pvc -n "+in.Claim.Namespace+" "+in.Claim.Name)))
+}
+
+func classNames(class *storagev1.StorageClass) string {
+	return fmt.Sprintf("StorageClass %q names it in its %s", class.Name, params.Parameters(params.SecretKeys(params.Provisioner, class.Parameters)))
+}
+
+// nextTry is when what waits for a secret is looked at again: no watch tells of secrets, since nobody may list them.
+const nextTry = "at its next try, which comes after --retry-interval-max (5m if it is not set) at the latest"
+
+// annotating is what wakes the work on an object: each change of the object does.
+func annotating(object string) string {
+	return "kubectl annotate " + object + " --overwrite csi-tandem.io/retry=$(date +%s)"
+}
+
+// lackAbandonedSecret advises about the secret of an open call whose claim is gone, or going.
+func lackAbandonedSecret(err error) error {
+	return advise(err, "nobody waits for the volume any more: create that secret, and what was begun is brought to its end; if it stays missing for %d minutes, one try is made without it",
+		int(SecretPatience.Minutes()))
 }
 
 // LackDeletionSecret advises about the secret for the deletion of a volume.
@@ -69,15 +94,19 @@ func LackDeletionSecret(volume *corev1.PersistentVolume, err error) error {
 	if isSecretOnRecord(volume) {
 		who = fmt.Sprintf("annotations %s and %s of the PersistentVolume name it", wellknown.AnnDeletionSecretName, wellknown.AnnDeletionSecretNamespace)
 	}
-	return lackSecret(err, who, "the deletion")
+	goesOn := fmt.Sprintf("the deletion goes on by itself, %s, or at once with %s", nextTry, annotating("pv "+volume.Name))
+	if apierrors.IsNotFound(err) {
+		goesOn += fmt.Sprintf("; if it stays missing for %d minutes, one try is made without it", int(SecretPatience.Minutes()))
+	}
+	return lackSecret(err, who, goesOn)
 }
 
-func lackSecret(err error, who, what string) error {
+func lackSecret(err error, who, goesOn string) error {
 	switch {
 	case apierrors.IsNotFound(err):
-		return advise(err, "%s: create that secret, and %s goes on by itself", who, what)
+		return advise(err, "%s: create that secret, and %s", who, goesOn)
 	case apierrors.IsForbidden(err):
-		return advise(err, "%s: give the provisioner the right to get secrets, as deploy/provisioner/rbac.yaml does, and %s goes on by itself", who, what)
+		return advise(err, "%s: give the provisioner the right to get secrets, as deploy/provisioner/rbac.yaml does, and %s", who, goesOn)
 	}
 	return err
 }

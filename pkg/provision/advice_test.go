@@ -8,7 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/csi-tandem/csi-tandem/pkg/topology"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // selfSaid are texts that say themselves what would help, and those that nobody who reads them can help.
@@ -85,16 +91,21 @@ func TestAdviceNamesWhatIsKnown(t *testing.T) {
 			in.RestoreSize = GrowSmaller
 			in.Claim.Spec.Resources.Limits = in.Claim.Spec.Resources.Requests
 		}), []string{"with a limit that allows it"}},
+		{"no such snapshot", restore(func(in *ClaimInput) { *in.Source = SourceState{SnapshotErr: errors.New("no such thing")} }), []string{"see that VolumeSnapshot ns1/snap exists"}},
 		{"a class of another driver", restore(func(in *ClaimInput) { in.Source.Content.Spec.Driver = "e" }), []string{`driver "e"`, `"d"`, "names a class of the snapshot's driver"}},
 		{"another snapshot's content", restore(func(in *ClaimInput) { in.Source.Content.Spec.VolumeSnapshotRef.UID = "x" }), []string{`ns1/snap with UID "x"`, `"snap-uid"`}},
 		{"another volume mode", restore(block), []string{`allow-volume-mode-change: "true" on content`, "has volumeMode Filesystem"}},
 		{"parameters of the class", edits{parameters(reserved+"foo", "1")}, []string{`StorageClass in place of "sc"`}},
 		{"half of a secret", edits{parameters(reserved+"secret-name", "s")}, []string{`parameters csi.storage.k8s.io/secret-name and csi.storage.k8s.io/secret-namespace of StorageClass "sc"`,
-			"have to be there both, or none", "claim ns1/data"}},
+			"have to be there both, or none; make another class in its place, as parameters"}},
 		{"an unknown token", edits{parameters(reserved+"node-stage-secret-name", "${pvc.nane}", reserved+"node-stage-secret-namespace", "n")},
-			[]string{`parameter csi.storage.k8s.io/node-stage-secret-name of StorageClass "sc"`, "${pv.name}, ${pvc.name}, ${pvc.namespace}, ${pvc.annotations['KEY']} for an annotation"}},
+			[]string{`parameter csi.storage.k8s.io/node-stage-secret-name of StorageClass "sc"`, "${pv.name}, ${pvc.name}, ${pvc.namespace}, ${pvc.annotations['KEY']} for an annotation that the claim has; make another class"}},
+		{"an annotation that the claim has not", edits{parameters(reserved+"secret-name", "${pvc.annotations['team']}", reserved+"secret-namespace", "n")},
+			[]string{"claim ns1/data has to have the annotations that are named there: set them, or make another class"}},
 		{"a token that is not for namespaces", edits{parameters("csiNodeStageSecretName", "s", "csiNodeStageSecretNamespace", "${pvc.name}")},
-			[]string{`parameter csiNodeStageSecretNamespace of StorageClass "sc", in which ${pv.name}, ${pvc.namespace} may stand`}},
+			[]string{`parameter csiNodeStageSecretNamespace of StorageClass "sc", which may hold these and no other tokens: ${pv.name}, ${pvc.namespace}; make another class`}},
+		{"an annotation never chooses the namespace", edits{parameters(reserved+"secret-name", "s", reserved+"secret-namespace", "${pvc.annotations['team']}")},
+			[]string{"${pv.name}, ${pvc.namespace}; make another class"}},
 	} {
 		reject, ok := NextClaimStep(plain(c.edits...)).(Reject)
 		if !ok {
@@ -106,5 +117,48 @@ func TestAdviceNamesWhatIsKnown(t *testing.T) {
 				t.Errorf("%s: %q does not say %q", c.name, said, part)
 			}
 		}
+	}
+}
+
+// TestMissingSecretsAreAdvised: who made it missing, when it is looked for again, how to hasten that, and that a deletion does not
+// wait for ever. Catches advice that only says that something goes on by itself, some minutes later.
+func TestMissingSecretsAreAdvised(t *testing.T) {
+	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "s")
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil)
+	named := plain(parameters(reserved+"secret-name", "s", reserved+"secret-namespace", "n"))
+	gone := plain(func(in *ClaimInput) { in.Claim, in.Class = nil, nil })
+	recorded := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", Annotations: map[string]string{wellknown.AnnDeletionSecretName: "s", wellknown.AnnDeletionSecretNamespace: "n"}}}
+	const soon = "--retry-interval-max (5m if it is not set) at the latest"
+	const claim, volume = "kubectl annotate pvc -n ns1 data --overwrite csi-tandem.io/retry=$(date +%s)", "kubectl annotate pv v --overwrite csi-tandem.io/retry=$(date +%s)"
+	const without = "; if it stays missing for 2 minutes, one try is made without it"
+	for _, c := range []struct {
+		name       string
+		err        error
+		says, lets []string
+	}{
+		{"a claim", LackSecret(named, notFound), []string{`StorageClass "sc" names it`, "create that secret", soon, claim}, []string{without}},
+		{"a claim, by rights", LackSecret(named, forbidden), []string{"the right to get secrets", soon, claim}, []string{without}},
+		{"nobody's", LackSecret(gone, notFound), []string{"create that secret", soon}, []string{"annotate"}},
+		{"a deletion", LackDeletionSecret(recorded, notFound), []string{"of the PersistentVolume name it", soon, volume, without}, nil},
+		{"a deletion, by rights", LackDeletionSecret(recorded, forbidden), []string{soon, volume}, []string{without}},
+		{"an open call", lackAbandonedSecret(notFound), []string{"nobody waits for the volume any more", without}, []string{"annotate"}},
+	} {
+		said := Sentence(c.err)
+		for _, part := range c.says {
+			if !strings.Contains(said, part) {
+				t.Errorf("%s: %q does not say %q", c.name, said, part)
+			}
+		}
+		for _, part := range c.lets {
+			if strings.Contains(said, part) {
+				t.Errorf("%s: %q says %q, which is not so", c.name, said, part)
+			}
+		}
+		if len(said) > 900 {
+			t.Errorf("%s: %d bytes, and an event holds 1024", c.name, len(said))
+		}
+	}
+	if plainError := errors.New("it broke"); LackSecret(named, plainError) != plainError {
+		t.Error("advice about an error that is none of a secret")
 	}
 }

@@ -15,11 +15,11 @@ import (
 
 // checkSnapshot goes from the snapshot to its content to the driver's handle. The order of the checks
 // decides which error users see.
-func checkSnapshot(in ClaimInput, name string) (*csi.VolumeContentSource, error) {
-	state := in.Source
+func checkSnapshot(in ClaimInput, source *Source) (*csi.VolumeContentSource, error) {
+	state, name := in.Source, source.Name
 	if state.SnapshotErr != nil {
 		return nil, advise(fmt.Errorf("error getting snapshot %s from api server: %w", name, state.SnapshotErr),
-			"see that VolumeSnapshot %s exists in the namespace that the claim says and may be read; the claim goes on by itself then", name)
+			"see that VolumeSnapshot %s/%s exists and may be read; the claim goes on by itself then", source.Namespace, name)
 	}
 	snapshot := state.Snapshot
 	switch {

@@ -95,7 +95,7 @@ func CheckSource(in ClaimInput, source *Source) (*csi.VolumeContentSource, error
 	var content *csi.VolumeContentSource
 	var err error
 	if source.Kind == wellknown.KindVolumeSnapshot {
-		content, err = checkSnapshot(in, source.Name)
+		content, err = checkSnapshot(in, source)
 	} else {
 		content, err = checkClone(in, source)
 	}

@@ -261,6 +261,8 @@ func TestSecretsAreNamed(t *testing.T) {
 	}
 	const annotated = "annotations snapshot.storage.kubernetes.io/deletion-secret-name and snapshot.storage.kubernetes.io/deletion-secret-namespace of VolumeSnapshotContent snapcontent-u1 name it"
 	const created = "VolumeSnapshotClass snapc names it in its parameters csi.storage.k8s.io/snapshotter-secret-name and csi.storage.k8s.io/snapshotter-secret-namespace, and " + annotated
+	const again = "it is tried again by itself, after --retry-interval-max (5m if it is not set) at the latest, or when the snapshotter is restarted"
+	const anew, without = "; a new VolumeSnapshot is tried at once", "; if it stays missing for 2 minutes, the deletion goes on without it"
 	for _, c := range []struct {
 		name string
 		in   ContentInput
@@ -268,12 +270,16 @@ func TestSecretsAreNamed(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"create", con(named), Create{}, missing, created + ": create that secret; it is looked at again by itself"},
-		{"class gone", con(func(i *ContentInput) { i.Class = nil }), Create{}, missing, annotated + ": create that secret; it is looked at again by itself"},
+		{"create", con(named), Create{}, missing, created + ": create that secret; " + again + anew},
+		{"class gone", con(func(i *ContentInput) { i.Class = nil }), Create{}, missing, annotated + ": create that secret; " + again + anew},
 		{"poll", con(named), Poll{}, missing, "VolumeSnapshotClass snapc names it in its parameters csi.storage.k8s.io/snapshotter-list-secret-name and " +
-			"csi.storage.k8s.io/snapshotter-list-secret-namespace: create that secret; it is looked at again by itself"},
-		{"no right", con(named), Delete{}, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil),
-			created + ": give the snapshotter the right to get secrets, as deploy/snapshotter/rbac.yaml does; it is looked at again by itself"},
+			"csi.storage.k8s.io/snapshotter-list-secret-namespace: create that secret; " + again},
+		{"poll of one that goes", con(named, terminating), Poll{}, missing, "VolumeSnapshotClass snapc names it in its parameters csi.storage.k8s.io/snapshotter-list-secret-name and " +
+			"csi.storage.k8s.io/snapshotter-list-secret-namespace: create that secret; " + again},
+		{"delete", con(named, terminating), Delete{}, missing, created + ": create that secret; " + again + without},
+		{"create of one that goes", con(named, terminating), Create{}, missing, created + ": create that secret; " + again + without},
+		{"no right", con(named, terminating), Delete{}, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil),
+			created + ": give the snapshotter the right to get secrets, as deploy/snapshotter/rbac.yaml does; " + again},
 		{"no answer", con(named), Delete{}, errors.New("connection refused"), ""},
 	} {
 		if record := LackSecret(c.in, c.step, c.err); record.Advice != c.want || !strings.HasSuffix(record.Failure, c.want) {

@@ -86,8 +86,8 @@ func TestWhatStandsInTheWayOfAContent(t *testing.T) {
 	const name, namespace = wellknown.ParamSnapshotterSecretName, wellknown.ParamSnapshotterSecretNamespace
 	const misclaimed = `"claim in dataSource not bound or invalid" | PersistentVolume pv1 does not name claim ns1/data in its spec.claimRef: ` +
 		`correct that, or name another claim in a new VolumeSnapshot`
-	const tokens = ` | look at parameter csi.storage.k8s.io/snapshotter-secret-name of VolumeSnapshotClass snapc, in which ${volumesnapshot.name}, ` +
-		`${volumesnapshot.namespace}, ${volumesnapshotcontent.name} may stand; it is looked at again by itself`
+	const tokens = ` | look at parameter csi.storage.k8s.io/snapshotter-secret-name of VolumeSnapshotClass snapc, which may hold these and no other tokens: ` +
+		`${volumesnapshot.name}, ${volumesnapshot.namespace}, ${volumesnapshotcontent.name}; it is looked at again by itself`
 	for _, c := range []struct {
 		name    string
 		in      SnapshotInput

@@ -108,6 +108,13 @@ func TestSecretGoesWithTheClaim(t *testing.T) {
 			if told := strings.Count(lines, "still trying: "); made != c.made || told != 1 {
 				t.Errorf("made %v, told %d times\n%s", made, told, h.Trace())
 			}
+			const helps = `secrets "s" not found; nobody waits for the volume any more: create that secret, and what was begun is brought to its end; if it stays missing for 2 minutes, one try is made without it`
+			if !strings.Contains(lines, helps) {
+				t.Errorf("what helps is not told: %s", lines)
+			}
+			if _, end, _ := strings.Cut(lines, "look for it there"); strings.Contains(end, "create that secret") {
+				t.Errorf("advice when nothing is tried any more: %s", end)
+			}
 			if ended := c.made || strings.Contains(lines, "look for it there"); ended != c.ends || len(requests(h)) > 2 {
 				t.Errorf("ended %v after %d calls\n%s", ended, len(requests(h)), h.Trace())
 			}

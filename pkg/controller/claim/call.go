@@ -42,7 +42,7 @@ func (c *Controller) call(ctx context.Context, in provision.ClaimInput, attempt 
 func (c *Controller) lackSecret(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt, cause error) (reconcile.Result, error) {
 	if !attempt.Open || !provision.IsAbandoned(in.Claim) || !apierrors.IsNotFound(cause) {
 		// A new attempt was not remembered yet: the next look may build it for another node.
-		return c.reject(ctx, in.Claim, provision.Reject{Err: provision.LackSecret(in.Class, cause)})
+		return c.reject(ctx, in.Claim, provision.Reject{Err: provision.LackSecret(in, cause)})
 	}
 	outcome := provision.AfterNoSecret(provision.Answer{Attempt: attempt, Now: c.Clock.Now(), Err: cause, Claim: in.Claim})
 	if without, ok := outcome.(provision.GoWithout); ok {
@@ -223,7 +223,7 @@ func (c *Controller) refuse(ctx context.Context, s settlement, o provision.Infea
 func (c *Controller) tellLost(ctx context.Context, attempt *provision.Attempt, what string, cause error) error {
 	err := fmt.Errorf("the claim is gone and the driver cannot say whether volume %s was made; %s: %w", attempt.Name(), what, cause)
 	if ctx.Err() == nil {
-		c.Recorder.Warning(ghost(attempt.Ref), wellknown.ReasonProvisioningFailed, err.Error())
+		c.Recorder.Warning(ghost(attempt.Ref), wellknown.ReasonProvisioningFailed, provision.Sentence(err))
 	}
 	return err
 }

@@ -154,7 +154,8 @@ func TestSecrets(t *testing.T) {
 	h.Horizon = time.Second
 	h.Settle()
 	want(t, h, failed+`error getting secret data in namespace default: secrets "data" not found; StorageClass "fast" names it in its parameters csi.storage.k8s.io/provisioner-secret-name and `+
-		`csi.storage.k8s.io/provisioner-secret-namespace: create that secret, and the claim goes on by itself`)
+		`csi.storage.k8s.io/provisioner-secret-namespace: create that secret, and the claim goes on by itself, at its next try, which comes after --retry-interval-max (5m if it is not set) at the latest, `+
+		`or at once with kubectl annotate pvc -n default data --overwrite csi-tandem.io/retry=$(date +%s)`)
 	h.Log.Clear()
 	h.Put(kit.Secret("data", h.Driver.Secrets))
 	h.Horizon = time.Minute

@@ -133,3 +133,28 @@ func TestASecretThatMayNotBeRead(t *testing.T) {
 		t.Errorf("told: %s", told)
 	}
 }
+
+// TestAnnotatingHastens: what the event advises is true. A secret that appears is noticed at the next try, which is far off by
+// then, and any annotation that is new brings it forward. Catches a room that has not heard of the change, and advice that
+// promises more than the room does.
+func TestAnnotatingHastens(t *testing.T) {
+	h := kit.New(t)
+	h.Driver.Capabilities = can()
+	h.Put(kit.Class(kit.ClassName, func(c *storagev1.StorageClass) {
+		c.Parameters = map[string]string{wellknown.ParamSecretName: "late", wellknown.ParamSecretNamespace: kit.Namespace}
+	}), kit.Claim("data"))
+	start(h)
+	h.Horizon = 20 * time.Minute // tries come every five minutes by now
+	h.Settle()
+	h.Put(kit.Secret("late", nil))
+	h.Horizon = time.Second
+	h.Settle()
+	if calls := requests(h); len(calls) > 0 {
+		t.Fatal("the secret was noticed by itself: then the advice is wrong")
+	}
+	kit.Edit(h.API, dataKey, func(c *corev1.PersistentVolumeClaim) { kube.SetAnnotation(c, "csi-tandem.io/retry", "1") })
+	h.Settle()
+	if calls := requests(h); len(calls) != 1 {
+		t.Errorf("%d calls after the claim was annotated\n%s", len(calls), h.Trace())
+	}
+}

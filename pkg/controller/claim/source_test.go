@@ -46,7 +46,7 @@ func TestRestore(t *testing.T) {
 		{"T36 not there", func(h *kit.Harness) {
 			kit.Edit(h.API, kube.Key{Namespace: kit.Namespace, Name: "snap"}, func(s *snapv1.VolumeSnapshot) { s.Finalizers = nil })
 			kit.Remove[*snapv1.VolumeSnapshot](h.API, kube.Key{Namespace: kit.Namespace, Name: "snap"})
-		}, []string{refusedSnapshot + `error getting snapshot snap from api server: volumesnapshots.snapshot.storage.k8s.io "snap" not found; see that VolumeSnapshot snap exists in the namespace that the claim says and may be read; the claim goes on by itself then`}},
+		}, []string{refusedSnapshot + `error getting snapshot snap from api server: volumesnapshots.snapshot.storage.k8s.io "snap" not found; see that VolumeSnapshot default/snap exists and may be read; the claim goes on by itself then`}},
 		{"T39 terminating without our finalizer", func(h *kit.Harness) {
 			kit.Remove[*snapv1.VolumeSnapshot](h.API, kube.Key{Namespace: kit.Namespace, Name: "snap"})
 		}, []string{refusedSnapshot + "snapshot snap is being deleted; delete this claim and make one that is restored from another snapshot"}},

@@ -226,7 +226,9 @@ func TestDeletionSecrets(t *testing.T) {
 	}
 	data := map[string]string{"key": "S3CR3T-CANARY"}
 	missing := failed + `error getting secret s in namespace default: secrets "s" not found; annotations volume.kubernetes.io/provisioner-deletion-secret-name and ` +
-		`volume.kubernetes.io/provisioner-deletion-secret-namespace of the PersistentVolume name it: create that secret, and the deletion goes on by itself`
+		`volume.kubernetes.io/provisioner-deletion-secret-namespace of the PersistentVolume name it: create that secret, and the deletion goes on by itself, at its next try, ` +
+		`which comes after --retry-interval-max (5m if it is not set) at the latest, or at once with kubectl annotate pv v --overwrite csi-tandem.io/retry=$(date +%s); ` +
+		`if it stays missing for 2 minutes, one try is made without it`
 	t.Run("T73 sent", func(t *testing.T) {
 		h := world(t, released(secret))
 		h.Driver.Secrets = data
@@ -251,6 +253,24 @@ func TestDeletionSecrets(t *testing.T) {
 		h.Settle()
 		if d := cmp.Diff([]string{missing, remove, unprotect, drop}, h.Log.Lines()); d != "" {
 			t.Error(d)
+		}
+	})
+	t.Run("what the event advises hastens it", func(t *testing.T) {
+		h := world(t, released(secret))
+		h.Driver.Secrets = data
+		start(h)
+		h.Horizon = 100 * time.Second
+		h.Settle()
+		h.Put(kit.Secret("s", data))
+		h.Horizon = time.Second
+		h.Settle()
+		if d := cmp.Diff([]string{missing}, h.Log.Lines()); d != "" {
+			t.Fatal("the secret was noticed by itself: then the advice is wrong", d)
+		}
+		kit.Edit(h.API, kube.Key{Name: "v"}, func(v *corev1.PersistentVolume) { kube.SetAnnotation(v, "csi-tandem.io/retry", "1") })
+		h.Settle()
+		if d := cmp.Diff([]string{missing, remove, unprotect, drop}, h.Log.Lines()); d != "" {
+			t.Errorf("%s\n%s", d, h.Trace())
 		}
 	})
 	t.Run("missing for good: one try without after two minutes", func(t *testing.T) {
