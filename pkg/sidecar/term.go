@@ -22,8 +22,13 @@ import (
 // errAnew ends a term because a new one can do more.
 var errAnew = errors.New("setting up anew")
 
-// lookAtCaches is how often those who wait for a cache look at it.
-const lookAtCaches = 50 * time.Millisecond
+const (
+	// lookAtCaches is how often those who wait for a cache look at it.
+	lookAtCaches = 50 * time.Millisecond
+	// headStart is for how long the caches without which nothing can be done are filled before the others. In a large cluster all of
+	// them together take several times as long, of which the first claim would have to wait for the end.
+	headStart = 10 * time.Second
+)
 
 // term builds the rooms and their caches, warms the caches, and lets the rooms work while their leases
 // are held. It ends with the context, with the first error, or with the first lease that is lost.
@@ -44,8 +49,14 @@ func (l *life) term(ctx context.Context, k *link) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	defer stop()
+	first := needed(env, runnables)
 	for _, w := range env.informers {
-		watches.Go(func() { l.keepWatch(watching, w) })
+		watches.Go(func() {
+			if !slices.Contains(first, kube.Runner(w)) {
+				l.giveWay(watching, first)
+			}
+			l.keepWatch(watching, w)
+		})
 	}
 
 	group, working := errgroup.WithContext(ctx)
@@ -128,6 +139,32 @@ func (l *life) keepWatch(ctx context.Context, w watched) {
 	}
 }
 
+// needed are the caches without which no work begins.
+func needed(env *Env, runnables []Runnable) []kube.Runner {
+	var needs []kube.Runner
+	for _, r := range runnables {
+		if !r.Optional {
+			needs = append(needs, env.needs(r)...)
+		}
+	}
+	return needs
+}
+
+// giveWay waits until other caches are filled, but not for long.
+func (l *life) giveWay(ctx context.Context, first []kube.Runner) {
+	for end := l.clock.Now().Add(headStart); !areFilled(first) && l.clock.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.clock.After(lookAtCaches):
+		}
+	}
+}
+
+func areFilled(caches []kube.Runner) bool {
+	return !slices.ContainsFunc(caches, func(c kube.Runner) bool { return !c.HasSynced() })
+}
+
 // underLease waits for the caches of the work that counts, then leads. Who could not work anyway must
 // not keep others from it by holding the lease.
 func (l *life) underLease(ctx context.Context, env *Env, members []Runnable, lead func(context.Context, func(context.Context) error) error) error {
@@ -161,7 +198,7 @@ func (l *life) runOne(ctx context.Context, env *Env, r Runnable) error {
 
 // awaitCaches returns false when the context ended first.
 func (l *life) awaitCaches(ctx context.Context, needs []kube.Runner) bool {
-	for slices.ContainsFunc(needs, func(n kube.Runner) bool { return !n.HasSynced() }) {
+	for !areFilled(needs) {
 		select {
 		case <-ctx.Done():
 			return false
@@ -174,15 +211,10 @@ func (l *life) awaitCaches(ctx context.Context, needs []kube.Runner) bool {
 // explain says which caches are not filled and why, at /readyz all the time and in the logs: every ten
 // seconds when they hinder the work, once when only a part of it waits, since that may be meant so.
 func (l *life) explain(ctx context.Context, env *Env, runnables []Runnable) {
-	var needed []kube.Runner
-	for _, r := range runnables {
-		if !r.Optional {
-			needed = append(needed, env.needs(r)...)
-		}
-	}
+	needs := needed(env, runnables)
 	next, told := l.clock.Now().Add(remind), ""
 	for {
-		hindrance, rest := l.unfilled(env, needed)
+		hindrance, rest := l.unfilled(env, needs)
 		l.health.set(checkCaches, hindrance)
 		l.health.note(noteWaiting, rest)
 		if hindrance == "" && rest == "" {

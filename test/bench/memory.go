@@ -139,7 +139,11 @@ func (r *memoryRun) firstClaim(ctx context.Context) (time.Duration, error) {
 	if err := r.hirePair(ctx); err != nil {
 		return 0, err
 	}
+	profiled := r.profile(ctx, phase{name: "first claim", isMeasured: true})
 	if err := r.await(ctx, []string{name}, written); err != nil {
+		return 0, err
+	}
+	if err := profiled(); err != nil {
 		return 0, err
 	}
 	end, _ := r.eyes.at(written, name)
