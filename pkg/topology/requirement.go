@@ -103,10 +103,16 @@ func (x *Index) forNode(q Question) (Answer, error) {
 		return Answer{}, failed(NotAllowed, "topology %v from selected node %q is not in requisite: %s", own, q.Node, list(requisite.segments))
 	}
 	a := answer(requisite, first, nil)
-	if wide := requisite.segments[first]; len(wide) < len(own) {
+	if wide := requisite.segments[first]; len(wide) < len(own) && x.holdsMore(n, wide, own) {
 		a.Warnings = append(a.Warnings, onlyWider(q, own, wide))
 	}
 	return a, nil
+}
+
+// holdsMore tells whether nodes of the cluster are elsewhere in a wide segment than in the node's own. Where none are, the
+// driver has no other place to choose.
+func (x *Index) holdsMore(n node, wide, own Segment) bool {
+	return slices.ContainsFunc(x.everywhere(n.setID()).segments, func(s Segment) bool { return s.Contains(wide) && s.Compare(own) != 0 })
 }
 
 // selected is the segment of the selected node by the driver's keys there.

@@ -125,7 +125,7 @@ func TestRequirement(t *testing.T) {
 			requisite: "{zone: a} {zone: b} {rack: 1, zone: a} {rack: 2, zone: a}", preferred: "{zone: a} {zone: b} {rack: 1, zone: a} {rack: 2, zone: a}",
 		},
 		{
-			name: "B037 allowed terms with fewer keys than the driver's", index: cluster([]string{"host", "rack", "zone"}, "n1 zone=a,rack=1,host=h1"),
+			name: "B037 allowed terms with fewer keys than the driver's", index: cluster([]string{"host", "rack", "zone"}, "n1 zone=a,rack=1,host=h1", "n2 zone=a,rack=2,host=h2"),
 			q:         Question{Node: "n1", Allowed: allowed("zone=a")},
 			requisite: "{zone: a}", preferred: "{zone: a}", causes: "wider",
 		},

@@ -32,7 +32,7 @@ func standsForNothing(q Question) Warning {
 }
 
 // onlyWider: allowedTopologies hold the selected node only by a segment with fewer keys than the driver
-// has, so that the node's own segment is not in the request.
+// has, so that the node's own segment is not in the request, and other nodes are elsewhere in there.
 func onlyWider(q Question, own, wide Segment) Warning {
 	var missing []string
 	for _, pair := range own {

@@ -21,7 +21,7 @@ func causes(warnings []Warning) string {
 
 // The sentences stand in events: each says what was found, what was expected, and what would help.
 func TestWarningTexts(t *testing.T) {
-	racks := cluster([]string{"rack", "zone"}, "n1 zone=a,rack=1", "n2 zone=a,rack=2")
+	racks := cluster([]string{"rack", "zone"}, "n1 zone=a,rack=1", "n2 zone=a,rack=2", "n3 zone=b,rack=3", "n4 zone=b,rack=3", "bare zone=b")
 	for _, c := range []struct {
 		name string
 		q    Question
@@ -31,6 +31,7 @@ func TestWarningTexts(t *testing.T) {
 			`the segment {rack: 1, zone: a} of the selected node "n1" is not in allowedTopologies of class "fast", which name the wider {zone: a}: the driver may put the volume anywhere in there, also where that node cannot reach it; add values for [rack] to allowedTopologies in a new class, or use --strict-topology`}}},
 		{"strict asks for the node's own", Question{Class: "fast", Node: "n1", Allowed: allowed("zone=a"), Options: Options{Strict: true}}, nil},
 		{"it is there itself", Question{Class: "fast", Node: "n1", Allowed: allowed("zone=a,rack=1|2")}, nil},
+		{"nobody is anywhere else in the wider one", Question{Class: "fast", Node: "n3", Allowed: allowed("zone=b")}, nil},
 		{"no allowedTopologies", Question{Class: "fast", Node: "n1"}, nil},
 		{"they name nothing", Question{Class: "fast", Node: "n1", Allowed: []corev1.TopologySelectorTerm{{}}}, []Warning{{"empty",
 			`allowedTopologies of class "fast" have terms without keys or values and name no segment: the driver may put the volume anywhere, also where the selected node "n1" cannot reach it; give each key its values in a new class, or leave allowedTopologies out`}}},

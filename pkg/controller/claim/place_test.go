@@ -14,7 +14,7 @@ import (
 
 const ignored = "event default/data: Warning TopologyIgnored "
 
-// inZones is a world of two nodes in two zones, with racks, and a class with these allowedTopologies.
+// inZones is a world of three nodes in two zones, with racks, and a class with these allowedTopologies.
 func inZones(t *testing.T, terms ...corev1.TopologySelectorTerm) *kit.Harness {
 	h := kit.New(t)
 	h.Driver.Capabilities = withTopology()
@@ -23,6 +23,7 @@ func inZones(t *testing.T, terms ...corev1.TopologySelectorTerm) *kit.Harness {
 	h.Put(class,
 		kit.Node("n1", map[string]string{"zone": "a", "rack": "1"}), kit.CSINode("n1", "zone", "rack"),
 		kit.Node("n2", map[string]string{"zone": "b", "rack": "2"}), kit.CSINode("n2", "zone", "rack"),
+		kit.Node("n3", map[string]string{"zone": "a", "rack": "3"}), kit.CSINode("n3", "zone", "rack"),
 		kit.Claim("data", kit.OnNode("n1")))
 	return h
 }
