@@ -72,6 +72,7 @@ func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name st
 	l.showRoom(ctx)
 	if name := l.claim.Spec.VolumeName; name != "" {
 		l.explainVolume(ctx, name)
+		l.showUsers(ctx)
 	}
 	l.askSource(ctx)
 	l.hold(l.claim, kindClaim)

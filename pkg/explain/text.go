@@ -37,6 +37,7 @@ func (r *Report) writeText(out io.Writer) error {
 		p.machine(m)
 	}
 	p.rooms(r.Room)
+	p.users(r.Users)
 	if len(r.Holders) > 0 {
 		p.line("\nFinalizers")
 		for _, h := range r.Holders {

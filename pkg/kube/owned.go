@@ -27,13 +27,11 @@ type OwnedList[K any] struct {
 
 // The kinds that can stand between a pod and what is installed.
 type (
-	Pod         = Owned[pod]
 	ReplicaSet  = Owned[replicaSet]
 	DaemonSet   = Owned[daemonSet]
 	StatefulSet = Owned[statefulSet]
 	Deployment  = Owned[deployment]
 
-	pod         struct{}
 	replicaSet  struct{}
 	daemonSet   struct{}
 	statefulSet struct{}

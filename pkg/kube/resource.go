@@ -109,7 +109,7 @@ func init() {
 	register[*snapv1.VolumeSnapshotClass](snap, "VolumeSnapshotClass", "volumesnapshotclasses", false, &snapv1.VolumeSnapshotClassList{})
 	register[*ReferenceGrant](grantVersion, "ReferenceGrant", "referencegrants", true, &ReferenceGrantList{})
 	register[*Content](snap, "VolumeSnapshotContent", "volumesnapshotcontents", false, &ContentList{})
-	registerOwned[pod](core, "Pod", "pods")
+	register[*Pod](core, "Pod", "pods", true, &PodList{})
 	registerOwned[replicaSet](appsVersion, "ReplicaSet", "replicasets")
 	registerOwned[daemonSet](appsVersion, "DaemonSet", "daemonsets")
 	registerOwned[statefulSet](appsVersion, "StatefulSet", "statefulsets")

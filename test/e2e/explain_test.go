@@ -95,7 +95,8 @@ func TestExplain(t *testing.T) {
 	a.says(provisioner, []string{"idle", "-n", w.ns, none}, "WaitForFirstConsumer", "start a pod that uses the claim", "The driver was not asked")
 
 	handle := w.disk("data")
-	a.says(provisioner, []string{"-n", w.ns, "data", none}, "the claim has a volume", handle, "[Ignore]", "lifted by the provisioner of the driver", "ProvisioningSucceeded")
+	a.says(provisioner, []string{"-n", w.ns, "data", none}, "the claim has a volume", handle, "[Ignore]", "lifted by the provisioner of the driver", "ProvisioningSucceeded",
+		"Which pods use the claim is not shown: listing pods: not allowed to you")
 
 	rule := w.rule(w.script.Hang(w.ctx, control.On("CreateSnapshot"), 0))
 	w.snapshot("snap", "data", w.snapshotClass("delete"))

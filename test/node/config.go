@@ -68,7 +68,7 @@ const cniConflist = `
 {"cniVersion": "1.0.0", "name": "none", "plugins": [{"type": "machine"}]}
 `
 
-// The tables of the network are those of the whole machine, so the kubelet keeps its hands off them. Nothing is evicted, and no image is collected, for
+// A node that is silent is to be known as such in seconds. The tables of the network are those of the whole machine, so the kubelet keeps its hands off them. Nothing is evicted, and no image is collected, for
 // a disk that somebody else fills.
 const kubeletYaml = `
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -105,5 +105,6 @@ resolvConf: ""
 syncFrequency: 10s
 volumeStatsAggPeriod: 5s
 nodeStatusUpdateFrequency: 5s
+nodeLeaseDurationSeconds: 10
 shutdownGracePeriod: 0s
 `

@@ -89,7 +89,8 @@ func TestReadOnlyMany(t *testing.T) {
 	}
 }
 
-// TestReadWriteOncePod: the second pod is kept out while the first one is there, and comes in when it is gone.
+// TestReadWriteOncePod: the second pod is kept out while the first one is there, and comes in when it is gone. Whoever asks about
+// the claim meanwhile hears who has it. Catches an explanation that has nothing to say of a claim once it is bound.
 func TestReadWriteOncePod(t *testing.T) {
 	t.Parallel()
 	w := begin(t)
@@ -101,13 +102,19 @@ func TestReadWriteOncePod(t *testing.T) {
 		said := w.warnings("waiter")
 		return strings.Contains(said, "ReadWriteOncePod"), said
 	})
+	holder := w.runs("holder").Spec.NodeName
+	w.explain(shared.provisioner, "alone", "state Bound,", "used by 2 pods: waiter, holder", "waiter is on no node yet",
+		"because the claim is for one pod at a time (ReadWriteOncePod), and pod holder on node "+holder+" has it",
+		"because Unschedulable: 0/2 nodes are available", "what helps: end pod holder", "holder runs on node "+holder)
 	pod, err := shared.stage.Kube.CoreV1().Pods(w.ns).Get(w.ctx, "waiter", metav1.GetOptions{})
 	w.must(err)
 	if pod.Spec.NodeName != "" || pod.Status.Phase != corev1.PodPending {
 		t.Errorf("the waiter is %s on %q", pod.Status.Phase, pod.Spec.NodeName)
 	}
 	w.end("holder")
-	w.says(w.runs("waiter"), "cat /data/file", "held")
+	waiter := w.runs("waiter")
+	w.says(waiter, "cat /data/file", "held")
+	w.explain(shared.provisioner, "alone", "used by pod waiter", "waiter runs on node "+waiter.Spec.NodeName)
 }
 
 // TestReadOnly: one pod writes, another one of the same node that only reads sees it, and cannot write.
@@ -175,7 +182,7 @@ func TestDeletionInUse(t *testing.T) {
 	pod := w.runs("user")
 	w.says(pod, "echo kept > /data/file && sync && echo ok", "ok")
 	w.deleteClaim("disk")
-	w.explain(shared.provisioner, "disk", "kubernetes.io/pvc-protection")
+	w.explain(shared.provisioner, "disk", "kubernetes.io/pvc-protection", "used by pod user", "user runs on node "+pod.Spec.NodeName)
 	w.says(pod, "cat /data/file", "kept")
 	claim, err := shared.stage.Kube.CoreV1().PersistentVolumeClaims(w.ns).Get(w.ctx, "disk", metav1.GetOptions{})
 	if err != nil || claim.DeletionTimestamp == nil {

@@ -11,7 +11,9 @@ import (
 
 // TestNodeRestart: a node loses its power while one pod writes to a file system and one to a device. Snapshots go on
 // meanwhile, the containers come back on the same node with their data, and what the driver knows of the uses of the volumes
-// from before does not keep them from being deleted. Not parallel: it takes the pods of all others with it.
+// from before does not keep them from being deleted. While the node is down, whoever asks about a claim hears that, of a pod
+// that ran there and of one that is sent there: nobody here marks the node, so that its own condition says that it is ready.
+// Not parallel: it takes the pods of all others with it.
 func TestNodeRestart(t *testing.T) {
 	needsTime(t)
 	needsDevices(t)
@@ -29,11 +31,19 @@ func TestNodeRestart(t *testing.T) {
 	w.ready("snap")
 	w.claim("copy", immediate, fromSnapshot("snap"))
 	w.bound("copy")
+	w.pod("late", "disk", on(second))
+	silent := "because nothing has been heard of the kubelet of node " + second
+	w.explain(shared.provisioner, "disk", "state Bound,", "late is on node "+second+" and has not started "+silent, "files was running on node "+second+" "+silent,
+		"what helps: bring node "+second+" back")
+	w.explain(shared.provisioner, "raw", "blocks was running on node "+second+" "+silent)
 	w.must(shared.stage.Machine.Boot(w.ctx, second))
 
 	w.awaitRestart(files)
 	w.awaitRestart(blocks)
 	w.says(w.runs("files"), "cat /data/file", "survives")
+	w.says(w.runs("late"), "cat /data/file", "survives")
+	w.explain(shared.provisioner, "disk", "files runs on node "+second, "late runs on node "+second)
+	w.end("late")
 	w.says(w.runs("blocks"), "dd if=/dev/disk bs=8 count=1 2>/dev/null", "survives")
 	w.pod("copied", "copy")
 	w.says(w.runs("copied"), "cat /data/file", "survives")

@@ -72,6 +72,8 @@ var table = []Row{
 	{Provisioner, Explain, Everywhere, storage, "storageclasses", "", "get", "explain reads single objects."},
 	{Provisioner, Explain, Everywhere, "", "nodes", "", "get", "explain tells whether the node that is meant is still there."},
 	{Provisioner, Explain, Everywhere, "", "events", "", "list", "explain shows what was told last."},
+	{Provisioner, Explain, Everywhere, "", "pods", "", "list", "explain names the pods that use a claim, and what they wait for."},
+	{Provisioner, Explain, Everywhere, storage, "volumeattachments", "", "list", "explain tells where a volume is attached."},
 
 	{Snapshotter, Contents, Everywhere, snapshots, "volumesnapshotcontents", "", "get list watch patch", "The content is the order to the driver; get is the live read before a deletion."},
 	{Snapshotter, Contents, Everywhere, snapshots, "volumesnapshotcontents/status", "", "patch", "What the driver answered."},
