@@ -11,43 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/csi-tandem/csi-tandem/examples/driver/control"
+	"github.com/csi-tandem/csi-tandem/test/stage"
 )
-
-// grantKind is the kind as the gateway project defines it, as far as it is looked at here.
-const grantKind = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: referencegrants.gateway.networking.k8s.io
-  annotations: {api-approved.kubernetes.io: https://github.com/kubernetes-sigs/gateway-api/pull/2997}
-spec:
-  group: gateway.networking.k8s.io
-  names: {kind: ReferenceGrant, listKind: ReferenceGrantList, plural: referencegrants, singular: referencegrant}
-  scope: Namespaced
-  versions:
-  - name: v1beta1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            required: [from, to]
-            properties:
-              from:
-                type: array
-                items:
-                  type: object
-                  required: [group, kind, namespace]
-                  properties: {group: {type: string}, kind: {type: string}, namespace: {type: string}}
-              to:
-                type: array
-                items:
-                  type: object
-                  required: [group, kind]
-                  properties: {group: {type: string}, kind: {type: string}, name: {type: string}}
-`
 
 const cloneFinalizer = "provisioner.storage.kubernetes.io/cloning-protection"
 
@@ -60,13 +25,7 @@ func elsewhere(namespace, kind, name string, group *string) func(*corev1.Persist
 // grant lets the claims of the test's namespace have what another namespace has of a kind.
 func (w *world) grant(namespace, group, kind string) []byte {
 	w.Helper()
-	manifest := []byte(`apiVersion: gateway.networking.k8s.io/v1beta1
-kind: ReferenceGrant
-metadata: {name: grant}
-spec:
-  from: [{group: "", kind: PersistentVolumeClaim, namespace: ` + w.ns + `}]
-  to: [{group: "` + group + `", kind: ` + kind + `}]
-`)
+	manifest := stage.Grant(w.ns, group, kind)
 	w.mustNot(w.stage.Cluster.ApplyBytes(w.ctx, manifest, namespace))
 	return manifest
 }
@@ -102,7 +61,7 @@ func TestForeignSources(t *testing.T) {
 	w.claim("clone", class, elsewhere(other, "PersistentVolumeClaim", "source", nil))
 	w.told("clone", "Warning ProvisioningFailed", text, "ReferenceGrants cannot be read: ", "need the ReferenceGrant CRD (gateway.networking.k8s.io/v1beta1)")
 
-	w.mustNot(w.stage.Cluster.ApplyBytes(w.ctx, []byte(grantKind), ""))
+	w.mustNot(w.stage.AddGrants(w.ctx))
 	w.await("grants can be written", func() (bool, string) {
 		err := w.stage.Cluster.ApplyBytes(w.ctx, []byte(`{apiVersion: gateway.networking.k8s.io/v1beta1, kind: ReferenceGrant, metadata: {name: empty}, spec: {from: [], to: []}}`), other)
 		if err != nil {

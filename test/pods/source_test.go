@@ -8,28 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
-)
 
-// grantKind is the kind as the gateway project defines it, as far as it is looked at here.
-const grantKind = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: referencegrants.gateway.networking.k8s.io
-  annotations: {api-approved.kubernetes.io: https://github.com/kubernetes-sigs/gateway-api/pull/2997}
-spec:
-  group: gateway.networking.k8s.io
-  names: {kind: ReferenceGrant, listKind: ReferenceGrantList, plural: referencegrants, singular: referencegrant}
-  scope: Namespaced
-  versions:
-  - name: v1beta1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`
+	"github.com/csi-tandem/csi-tandem/test/stage"
+)
 
 // TestRestoreElsewhere: a snapshot is restored by a pod of another namespace, when the owner has agreed and not before.
 func TestRestoreElsewhere(t *testing.T) {
@@ -51,17 +32,10 @@ func TestRestoreElsewhere(t *testing.T) {
 	w.pod("reader", "restored")
 	w.explain(shared.provisioner, "restored", "isn't allowed")
 
-	cluster := shared.stage.Cluster
-	w.must(cluster.ApplyBytes(w.ctx, []byte(grantKind), ""))
-	grant := []byte(`apiVersion: gateway.networking.k8s.io/v1beta1
-kind: ReferenceGrant
-metadata: {name: grant}
-spec:
-  from: [{group: "", kind: PersistentVolumeClaim, namespace: ` + guest + `}]
-  to: [{group: ` + snapGroup + `, kind: VolumeSnapshot}]
-`)
+	w.must(shared.stage.AddGrants(w.ctx))
+	grant := stage.Grant(guest, snapGroup, "VolumeSnapshot")
 	w.await("the grant can be written", func() (bool, string) {
-		if err := cluster.ApplyBytes(w.ctx, grant, home); err != nil {
+		if err := shared.stage.Cluster.ApplyBytes(w.ctx, grant, home); err != nil {
 			return false, err.Error()
 		}
 		return true, ""
