@@ -68,7 +68,7 @@ func (d *demo) check(ctx context.Context) error {
 	case d.nodes != "" && d.nodes != "real" && d.nodes != "simulated":
 		return fmt.Errorf("NODES is real or simulated, not %q", d.nodes)
 	case d.nodes == "real" && d.driver != "":
-		return errors.New("NODES=real is for the example driver: another would have to register with the kubelets of the demo")
+		return errors.New("NODES=real is for the example driver, since the one that DRIVER names would have to register with the kubelets of the demo: leave out one of the two")
 	case d.driver == "":
 		return nil
 	}

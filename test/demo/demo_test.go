@@ -75,17 +75,21 @@ func TestArguments(t *testing.T) {
 
 // A misspelt variable would be found only after minutes of building.
 func TestVariablesAreCheckedFirst(t *testing.T) {
-	for _, tt := range []struct{ driver, chaos, says string }{
-		{"", "", ""},
-		{"", "both", ""},
-		{"", "all", "CHAOS"},
-		{"run/csi.sock", "", "unix:///absolute"},
-		{"tcp://127.0.0.1:1", "", "unix:///absolute"},
+	for _, tt := range []struct{ driver, chaos, nodes, says string }{
+		{"", "", "", ""},
+		{"", "both", "", ""},
+		{"", "all", "", "CHAOS"},
+		{"", "", "real", ""},
+		{"", "", "simulated", ""},
+		{"", "", "true", `NODES is real or simulated, not "true"`},
+		{"unix:///x", "", "real", "leave out one of the two"},
+		{"run/csi.sock", "", "", "unix:///absolute"},
+		{"tcp://127.0.0.1:1", "", "", "unix:///absolute"},
 	} {
-		d := &demo{out: io.Discard, driver: tt.driver, chaos: tt.chaos}
+		d := &demo{out: io.Discard, driver: tt.driver, chaos: tt.chaos, nodes: tt.nodes}
 		err := d.check(t.Context())
 		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("DRIVER=%s CHAOS=%s: %v", tt.driver, tt.chaos, err)
+			t.Errorf("DRIVER=%s CHAOS=%s NODES=%s: %v", tt.driver, tt.chaos, tt.nodes, err)
 		}
 	}
 }

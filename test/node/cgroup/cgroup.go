@@ -37,7 +37,7 @@ func (h Hierarchy) IsUnified() bool { return h.Options == "" }
 // Path is the folder of a group of ours.
 func (h Hierarchy) Path(name string) string { return filepath.Join(h.Mount, h.own, name) }
 
-// Find lists the hierarchies: the controllers of version 1 if there are any, else the one of version 2.
+// Find lists the hierarchies: those of version 1 if memory is counted there, else the one of version 2.
 func Find() ([]Hierarchy, error) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -80,10 +80,21 @@ func parse(table, member string) []Hierarchy {
 			}
 		}
 	}
-	if len(first) > 0 {
+	return choose(first, second)
+}
+
+// choose looks where memory is: some mount one controller of version 1, for the network mostly, beside version 2 that has all others.
+func choose(first, second []Hierarchy) []Hierarchy {
+	hasMemory := slices.ContainsFunc(first, func(h Hierarchy) bool { return h.has("memory") })
+	if hasMemory || len(second) == 0 {
 		return first
 	}
-	return second[:min(1, len(second))]
+	return second[:1]
+}
+
+// has says whether a hierarchy of version 1 is a controller's.
+func (h Hierarchy) has(controller string) bool {
+	return slices.Contains(strings.Split(h.Options, ","), controller)
 }
 
 // controllers finds the key of the membership table that belongs to a mount's options.

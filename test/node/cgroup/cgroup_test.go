@@ -27,6 +27,9 @@ func TestParse(t *testing.T) {
 			"cpu,cpuacct": "/sys/fs/cgroup/cpu,cpuacct/x", "memory": "/sys/fs/cgroup/memory/a/b/x", "name=systemd": "/sys/fs/cgroup/systemd/s/x",
 		}},
 		{"version 2", "30 1 0:20 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/user/me\n", map[string]string{"": "/sys/fs/cgroup/x"}},
+		{"version 2, and one controller of version 1", "30 1 0:20 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n31 1 0:21 / /sys/fs/net_cls rw - cgroup cgroup rw,net_cls\n",
+			"2:net_cls:/\n0::/user/me\n", map[string]string{"": "/sys/fs/cgroup/x"}},
+		{"version 2 in a container, whose view is of a part", "30 1 0:20 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n", "0::/docker/1\n", map[string]string{}},
 		{"none", "1 0 8:1 / / rw - ext4 x rw\n", "0::/\n", map[string]string{}},
 	}
 	for _, tt := range tests {

@@ -118,24 +118,7 @@ func mountUnified() error {
 	if err := unix.Mount("cgroup2", cgroupRoot, "cgroup2", 0, ""); err != nil {
 		return fmt.Errorf("mounting cgroup2: %w", err)
 	}
-	inner := filepath.Join(cgroupRoot, "system")
-	err := os.Mkdir(inner, 0o755)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(inner, "cgroup.procs"), []byte("0"), 0)
-	}
-	if err != nil {
-		return fmt.Errorf("leaving the root of the cgroups: %w", err)
-	}
-	controllers, err := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.controllers"))
-	if err != nil {
-		return fmt.Errorf("reading the controllers: %w", err)
-	}
-	for c := range strings.FieldsSeq(string(controllers)) {
-		if err := os.WriteFile(filepath.Join(cgroupRoot, "cgroup.subtree_control"), []byte("+"+c), 0); err != nil {
-			return fmt.Errorf("passing controller %s on: %w", c, err)
-		}
-	}
-	return nil
+	return cgroup.Delegate(cgroupRoot, "system")
 }
 
 func cover(dir string) error {
