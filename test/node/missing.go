@@ -3,6 +3,7 @@
 package node
 
 import (
+	"bytes"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -26,10 +27,13 @@ func Missing() []string {
 	if os.Geteuid() != 0 {
 		return []string{"real nodes need root, and this is user " + fmt.Sprint(os.Geteuid())}
 	}
+	if users, err := os.ReadFile("/proc/self/uid_map"); err == nil && !isOfMachine(string(users)) {
+		return []string{"real nodes need root of this machine, and this is root of a user namespace"}
+	}
 	var missing []string
 	add := func(format string, values ...any) { missing = append(missing, fmt.Sprintf(format, values...)) }
 	if err := canHold(); err != nil {
-		add("this process may not make namespaces: %v", err)
+		add("this process may not make namespaces with mounts of their own: %v", err)
 	}
 	if err := cgroup.Probe(); err != nil {
 		add("there are no cgroups for nodes: %v", err)
@@ -69,11 +73,20 @@ func compilerMissing() []string {
 	return missing
 }
 
-// canHold tries the namespaces that a machine begins with.
+// isOfMachine reads the table of a process's users: the namespace that a machine begins with has all of them. In any other, root may do
+// much, and neither mount cgroups nor use loop devices.
+func isOfMachine(users string) bool {
+	return strings.Join(strings.Fields(users), " ") == "0 0 4294967295"
+}
+
+// canHold tries the namespaces that a machine begins with, and a mount that is seen in there only.
 func canHold() error {
-	cmd := exec.Command("/bin/true")
+	cmd := exec.Command("sh", "-c", "mount --make-rprivate / && mount -t tmpfs csi-tandem-probe /run")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWCGROUP}
-	return cmd.Run()
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w %s", err, bytes.TrimSpace(said))
+	}
+	return nil
 }
 
 // findBusybox wants one that needs nothing beside it: it is all there is in the image.
