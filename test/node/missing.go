@@ -21,14 +21,8 @@ const packages = "apt-get install gcc libc6-dev pkg-config libseccomp-dev busybo
 // Missing tells what real nodes want and this machine does not have, in words for people; none if they can run. Nothing is
 // changed to find out.
 func Missing() []string {
-	if runtime.GOOS != "linux" {
-		return []string{"real nodes need Linux, and this is " + runtime.GOOS}
-	}
-	if os.Geteuid() != 0 {
-		return []string{"real nodes need root, and this is user " + fmt.Sprint(os.Geteuid())}
-	}
-	if users, err := os.ReadFile("/proc/self/uid_map"); err == nil && !isOfMachine(string(users)) {
-		return []string{"real nodes need root of this machine, and this is root of a user namespace"}
+	if who := foreign(); who != "" {
+		return []string{who}
 	}
 	var missing []string
 	add := func(format string, values ...any) { missing = append(missing, fmt.Sprintf(format, values...)) }
@@ -39,8 +33,29 @@ func Missing() []string {
 		add("there are no cgroups for nodes: %v", err)
 	}
 	if kinds, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(kinds), "\toverlay\n") {
-		add("the kernel has no overlay file system")
+		add("the kernel has no overlay file system, or has not loaded it (modprobe overlay)")
 	}
+	if programs := programsMissing(); len(programs) > 0 {
+		add("there is no %s (on Debian: %s)", strings.Join(programs, ", no "), packages)
+	}
+	return missing
+}
+
+// foreign says who this is if it is nobody who could have real nodes.
+func foreign() string {
+	if runtime.GOOS != "linux" {
+		return "real nodes need Linux, and this is " + runtime.GOOS
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Sprintf("real nodes need root, and this is user %d", os.Geteuid())
+	}
+	if users, err := os.ReadFile("/proc/self/uid_map"); err == nil && !isOfMachine(string(users)) {
+		return "real nodes need root of this machine, and this is root of a user namespace"
+	}
+	return ""
+}
+
+func programsMissing() []string {
 	var programs []string
 	for _, name := range []string{"nsenter", "losetup", "mount", "umount"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -53,10 +68,7 @@ func Missing() []string {
 	if !isAllBuilt() {
 		programs = append(programs, compilerMissing()...)
 	}
-	if len(programs) > 0 {
-		add("there is no %s (on Debian: %s)", strings.Join(programs, ", no "), packages)
-	}
-	return missing
+	return programs
 }
 
 // compilerMissing looks for what runc is compiled with.
