@@ -4,12 +4,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -141,13 +144,22 @@ func (b *bench) dismiss(m *member) {
 	}
 }
 
-// fetch reads what a program serves.
+// starting is how long a program may take to serve.
+const starting = 5 * time.Second
+
+// fetch reads what a program serves, as soon as it does.
 func (m *member) fetch(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.address+path, nil)
 	if err != nil {
 		return nil, err
 	}
 	answer, err := http.DefaultClient.Do(request)
+	for begin := time.Now(); errors.Is(err, syscall.ECONNREFUSED) && time.Since(begin) < starting; {
+		if !rest(ctx, starting/200) {
+			return nil, context.Cause(ctx)
+		}
+		answer, err = http.DefaultClient.Do(request)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("asking the %s for %s: %w", m.name, path, err)
 	}
