@@ -9,17 +9,23 @@ import (
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
-// world is an API server with some objects.
+// world is an API server with two namespaces and some objects.
 func world(t *testing.T, objects ...kube.Object) *kit.Harness {
 	h := kit.New(t)
+	h.Put(namespace(kit.Namespace), namespace("team-b"))
 	h.Put(objects...)
 	return h
+}
+
+func namespace(name string, mods ...func(metav1.Object)) kube.Object {
+	return kit.With(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, mods...)
 }
 
 // do carries an order out and gives what it told.
@@ -99,7 +105,7 @@ func TestImportByHandle(t *testing.T) {
 		t.Errorf("finalizers %v: nothing would lift them from a content that is never bound", c.Finalizers)
 	case *s.Spec.Source.VolumeSnapshotContentName != imported, s.Spec.VolumeSnapshotClassName != nil:
 		t.Errorf("snapshot %+v", s.Spec)
-	case !strings.Contains(said, "VolumeSnapshotContent "+imported+" created\nVolumeSnapshot default/old created\n"):
+	case !strings.Contains(said, "VolumeSnapshotContent "+imported+" created: snapshot snap-1 of driver "+kit.DriverName+", of class "+kit.SnapshotClassName+", deletionPolicy Delete\nVolumeSnapshot default/old created\n"):
 		t.Errorf("said %q", said)
 	}
 	before := len(writes(h))
@@ -110,7 +116,10 @@ func TestImportByHandle(t *testing.T) {
 
 func TestImportWithoutClass(t *testing.T) {
 	h := world(t)
-	mustDo(t, h, Order{Namespace: kit.Namespace, Name: "old", Handle: "snap-1", Driver: kit.DriverName, Policy: "Retain"})
+	said := mustDo(t, h, Order{Namespace: kit.Namespace, Name: "old", Handle: "snap-1", Driver: kit.DriverName, Policy: "Retain"})
+	if !strings.Contains(said, "without a class, deletionPolicy Retain") {
+		t.Errorf("said %q", said)
+	}
 	if c := contentNamed(t, h, imported); c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentRetain || c.Spec.VolumeSnapshotClassName != nil {
 		t.Errorf("content %+v", c.Spec)
 	}

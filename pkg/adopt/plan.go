@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,6 +30,8 @@ func FetchPlan(ctx context.Context, c kube.Client, o Order) (*Plan, error) {
 	}
 	if found {
 		p.there = there
+	} else if err := p.checkNamespace(ctx, c); err != nil {
+		return nil, err
 	}
 	if o.Handle != "" {
 		err = p.planHandle(ctx, c)
@@ -51,6 +54,24 @@ func fetch[T kube.Object](ctx context.Context, c kube.Client, key kube.Key) (obj
 		return obj, false, nil
 	}
 	return obj, false, fmt.Errorf("reading %s %s: %w", kube.ResourceOf[T]().Kind, kube.IndexValue(key), err)
+}
+
+// checkNamespace makes sure that the VolumeSnapshot can be made before a content is written that waits for it. Whoever
+// may not read the namespace may still write in it.
+func (p *Plan) checkNamespace(ctx context.Context, c kube.Client) error {
+	name := p.order.Namespace
+	namespace, found, err := fetch[*corev1.Namespace](ctx, c, kube.Key{Name: name})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil
+	case err != nil:
+		return err
+	case !found:
+		return fmt.Errorf("namespace %s does not exist, and nothing was written: kubectl create namespace %[1]s, or say another one with -n", name)
+	case namespace.DeletionTimestamp != nil:
+		return fmt.Errorf("namespace %s is being deleted, and nothing was written: ask again when it is there anew, or say another one with -n", name)
+	}
+	return nil
 }
 
 // planHandle is for a snapshot that Kubernetes does not know yet.
@@ -112,9 +133,10 @@ func (p *Plan) fetchClass(ctx context.Context, c kube.Client) (*snapv1.VolumeSna
 	case err != nil:
 		return nil, err
 	case !found:
-		return nil, fmt.Errorf("there is no VolumeSnapshotClass %s", o.Class)
+		return nil, fmt.Errorf("there is no VolumeSnapshotClass %s: %s", o.Class, p.otherClasses(ctx, c))
 	case o.Driver != "" && o.Driver != class.Driver:
-		return nil, fmt.Errorf("VolumeSnapshotClass %s is of driver %s, and %s is asked for", class.Name, class.Driver, o.Driver)
+		return nil, fmt.Errorf("VolumeSnapshotClass %s is of driver %s, and %s is asked for: %s; if the snapshot is of driver %[2]s, leave out what names the other one, --driver-name or --csi-address",
+			class.Name, class.Driver, o.Driver, p.otherClasses(ctx, c))
 	}
 	return class, nil
 }

@@ -4,10 +4,13 @@ package adopt
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -36,6 +39,8 @@ func TestOrdersWithoutSense(t *testing.T) {
 	}
 }
 
+func ofOther(c *snapv1.VolumeSnapshotClass) { c.Driver = "other" }
+
 // TestRefusals: whatever could take data from somebody is refused before anything is written.
 func TestRefusals(t *testing.T) {
 	class := kit.SnapshotClass(kit.SnapshotClassName)
@@ -50,7 +55,18 @@ func TestRefusals(t *testing.T) {
 		order   Order
 		want    string
 	}{
-		{"class missing", nil, byHandle, "there is no VolumeSnapshotClass"},
+		{"class missing", nil, byHandle, "there is no VolumeSnapshotClass snap: there is none at all, so create one; without a class say --driver-name and --deletion-policy"},
+		{"class misspelt", []kube.Object{class, kit.SnapshotClass("other", ofOther)}, edited(byHandle, func(o *Order) { o.Class = "snp" }),
+			"there is no VolumeSnapshotClass snp: did you mean snap? name one that is there: other (of driver other), snap (of driver " + kit.DriverName + "); without"},
+		{"class missing, and none of the driver", []kube.Object{class}, edited(byHandle, func(o *Order) { o.Class, o.Driver = "gold", "other" }),
+			"there is no VolumeSnapshotClass gold: driver other has none, so create one"},
+		{"class of another driver, and one of the right one", []kube.Object{class, kit.SnapshotClass("gold", ofOther)}, edited(byHandle, func(o *Order) { o.Driver = "other" }),
+			"VolumeSnapshotClass snap is of driver " + kit.DriverName + ", and other is asked for: name one that is there: gold (of driver other); without a class say --driver-name and --deletion-policy; " +
+				"if the snapshot is of driver " + kit.DriverName + ", leave out what names the other one, --driver-name or --csi-address"},
+		// The content would stay without a snapshot, and nobody could make one.
+		{"namespace missing", []kube.Object{class}, edited(byHandle, func(o *Order) { o.Namespace = "team-x" }), "namespace team-x does not exist, and nothing was written: kubectl create namespace team-x, or"},
+		{"namespace of the new owner missing", []kube.Object{kept()}, edited(byContent, func(o *Order) { o.Namespace = "team-x" }), "namespace team-x does not exist"},
+		{"namespace going", []kube.Object{class, namespace("team-y", kit.Finalizers("x"), kit.Deleted)}, edited(byHandle, func(o *Order) { o.Namespace = "team-y" }), "namespace team-y is being deleted"},
 		{"class of another driver", []kube.Object{class}, edited(byHandle, func(o *Order) { o.Driver = "other" }), "is of driver " + kit.DriverName + ", and other is asked for"},
 		{"no driver", nil, edited(byHandle, func(o *Order) { o.Class = "" }), "of which driver?"},
 		{"no policy", nil, edited(byHandle, func(o *Order) { o.Class, o.Driver = "", "d" }), "or --deletion-policy=Retain"},
@@ -100,6 +116,7 @@ func TestUnknownIsNotNo(t *testing.T) {
 		verb, resource string
 		order          Order
 	}{
+		{"get", "namespaces", byHandle},
 		{"get", "volumesnapshots", byHandle},
 		{"get", "volumesnapshotcontents", byHandle},
 		{"list", "volumesnapshotcontents", byHandle},
@@ -110,6 +127,51 @@ func TestUnknownIsNotNo(t *testing.T) {
 		if _, err := do(t, h, c.order); !errors.Is(err, broken) || len(writes(h)) > 0 {
 			t.Errorf("%+v: %v, wrote %v", c, err, writes(h))
 		}
+	}
+}
+
+// TestClassesThatMayNotBeListed: the names of other classes are help and no more.
+func TestClassesThatMayNotBeListed(t *testing.T) {
+	h := world(t)
+	h.API.Deny("list", "volumesnapshotclasses")
+	if _, err := do(t, h, byHandle); err == nil || !strings.Contains(err.Error(), "name one that is there, which kubectl get volumesnapshotclasses lists; without") {
+		t.Error(err)
+	}
+	h = world(t)
+	for n := range shown + 2 {
+		h.Put(kit.SnapshotClass(fmt.Sprintf("class-%02d", n)))
+	}
+	if _, err := do(t, h, byHandle); err == nil || !strings.Contains(err.Error(), "class-07 (of driver "+kit.DriverName+"), 2 more; without") {
+		t.Error(err)
+	}
+}
+
+// TestNamespaceThatMayNotBeRead: rights on namespaces are seldom given, and not needed to write in one.
+func TestNamespaceThatMayNotBeRead(t *testing.T) {
+	h := world(t, kit.SnapshotClass(kit.SnapshotClassName))
+	h.API.Deny("get", "namespaces")
+	if said := mustDo(t, h, byHandle); !strings.Contains(said, "VolumeSnapshot default/old created") {
+		t.Error(said)
+	}
+}
+
+// TestHalfway: who is told of a failure alone does not know that a content is there by now, and makes another by hand.
+func TestHalfway(t *testing.T) {
+	full := apierrors.NewForbidden(schema.GroupResource{Resource: "volumesnapshots"}, "old", errors.New("exceeded quota"))
+	h := world(t, kit.SnapshotClass(kit.SnapshotClassName))
+	h.API.Fail("create", "volumesnapshots", full, 2)
+	for _, wrote := range []int{2, 3} { // the second time the content is there already
+		_, err := do(t, h, byHandle)
+		if !errors.Is(err, full) || !strings.Contains(err.Error(), "exceeded quota; VolumeSnapshotContent "+imported+" is there and stays, for VolumeSnapshot default/old: the same command, given again, completes the import") {
+			t.Error(err)
+		}
+		if got := writes(h); len(got) != wrote {
+			t.Errorf("wrote %v", got)
+		}
+	}
+	mustDo(t, h, byHandle)
+	if got := strings.Join(writes(h), ", "); got != "create volumesnapshotcontents, create volumesnapshots, create volumesnapshots, create volumesnapshots" {
+		t.Errorf("wrote %s", got)
 	}
 }
 

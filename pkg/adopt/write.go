@@ -28,7 +28,7 @@ func (p *Plan) CreateAll(ctx context.Context, c kube.Client, out io.Writer) erro
 		if err := created(kube.Create(ctx, c, p.create)); err != nil {
 			return again("creating VolumeSnapshotContent "+p.create.Name, err)
 		}
-		if err := tell(out, "VolumeSnapshotContent %s created", p.create.Name); err != nil {
+		if err := tell(out, "VolumeSnapshotContent %s created: %s", p.create.Name, describe(p.create)); err != nil {
 			return err
 		}
 	}
@@ -42,7 +42,7 @@ func (p *Plan) CreateAll(ctx context.Context, c kube.Client, out io.Writer) erro
 	}
 	if p.snapshot != nil {
 		if err := created(kube.Create(ctx, c, p.snapshot)); err != nil {
-			return again("creating VolumeSnapshot "+kube.IndexValue(p.order.key()), err)
+			return p.halfway("creating VolumeSnapshot "+kube.IndexValue(p.order.key()), err)
 		}
 		if err := tell(out, "VolumeSnapshot %s created", kube.IndexValue(p.order.key())); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (p *Plan) CreateAll(ctx context.Context, c kube.Client, out io.Writer) erro
 func (p *Plan) deleteOld(ctx context.Context, c kube.Client, out io.Writer) error {
 	// The version that was read says Retain; of any other this is not known, and the server refuses it.
 	if err := kube.Delete(ctx, c, p.drop); err != nil && !kube.IsGone(err) {
-		return again("deleting VolumeSnapshotContent "+p.drop.Name+", whose place is taken", err)
+		return p.halfway("deleting VolumeSnapshotContent "+p.drop.Name+", whose place is taken", err)
 	}
 	return tell(out, "VolumeSnapshotContent %s deleted; the snapshot at the driver is kept", p.drop.Name)
 }
@@ -70,6 +70,21 @@ func again(doing string, err error) error {
 		return fmt.Errorf("%s: somebody else was at it meanwhile, look and ask again: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// halfway says what is there when a write after the first has failed. Nothing is taken back: what others may have heard of is
+// not deleted on a guess.
+func (p *Plan) halfway(doing string, err error) error {
+	return fmt.Errorf("%w; VolumeSnapshotContent %s is there and stays, for VolumeSnapshot %s: the same command, given again, completes the import", again(doing, err), p.content, kube.IndexValue(p.order.key()))
+}
+
+// describe says what a content is for, which the class or the content before it may have decided.
+func describe(c *kube.Content) string {
+	class := "without a class"
+	if name := c.Spec.VolumeSnapshotClassName; name != nil {
+		class = "of class " + *name
+	}
+	return fmt.Sprintf("snapshot %s of driver %s, %s, deletionPolicy %s", handleOf(c), c.Spec.Driver, class, c.Spec.DeletionPolicy)
 }
 
 func tell(out io.Writer, format string, args ...any) error {

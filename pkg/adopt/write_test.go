@@ -127,6 +127,15 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
+// TestDryRunOfWhatCannotBe: what a dry run prints can be applied, so that it refuses what the import would refuse.
+func TestDryRunOfWhatCannotBe(t *testing.T) {
+	o := byHandle
+	o.Namespace = "team-x"
+	if plan, err := FetchPlan(t.Context(), world(t, kit.SnapshotClass(kit.SnapshotClassName)).API, o); err == nil || !strings.Contains(err.Error(), "namespace team-x does not exist") {
+		t.Errorf("%+v, %v", plan, err)
+	}
+}
+
 func TestNameFollowsFromTheSnapshot(t *testing.T) {
 	a, b := contentName("d", "h"), contentName("d", "h2")
 	if a == b || a == contentName("dh", "") || contentName("d", "h") != a || len(a) > 63 {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
 )
 
@@ -71,10 +74,44 @@ func adviseContent(in snapshot.ContentInput, step snapshot.ContentStep) []string
 		case c.DeletionTimestamp != nil && in.Snapshot == snapshot.Alive:
 			return []string{"the content is being deleted while its VolumeSnapshot lives: its data stays until that is deleted too"}
 		}
+	case snapshot.Create, snapshot.Poll:
+		return adviseAnswered(in)
 	case snapshot.Record:
 		return adviseOnce(s.Advice)
 	case snapshot.Tell:
 		return adviseOnce(s.Advice)
 	}
 	return nil
+}
+
+// adviseAnswered is about a content that the driver has said something of, and is asked about again.
+func adviseAnswered(in snapshot.ContentInput) []string {
+	c := in.Content
+	if c.Status == nil || c.Status.Error == nil || c.Status.Error.Message == nil {
+		return nil
+	}
+	said, class := *c.Status.Error.Message, "the VolumeSnapshotClass"
+	if in.Class != nil {
+		class = "VolumeSnapshotClass " + in.Class.Name
+	}
+	switch handle := c.Spec.Source.SnapshotHandle; {
+	case handle != nil && (strings.Contains(said, snapshot.ErrNotFound(*handle).Error()) || fault.CodeIn(said) == "NotFound"):
+		return adviseUnknown(c)
+	case fault.IsFromDriver(said):
+		return []string{adviseAnswer(said, class)}
+	}
+	return nil
+}
+
+// adviseUnknown is about a handle that somebody has written, and that the driver does not know. It cannot be changed.
+func adviseUnknown(c *snapv1.VolumeSnapshotContent) []string {
+	ref, how := c.Spec.VolumeSnapshotRef, "--driver-name="+c.Spec.Driver+" --deletion-policy="+string(c.Spec.DeletionPolicy)
+	if class := c.Spec.VolumeSnapshotClassName; class != nil {
+		how = "--class=" + *class
+	}
+	return []string{
+		fmt.Sprintf("look at the storage of driver %s what the snapshot is called there, to the letter; if %q comes to be there, this goes on by itself", c.Spec.Driver, *c.Spec.Source.SnapshotHandle),
+		fmt.Sprintf("if it is called otherwise, or is of another driver, neither can be changed here: kubectl delete volumesnapshot -n %s %s; kubectl delete volumesnapshotcontent %s --ignore-not-found; then snapshotter import -n %[1]s %[2]s --handle=HANDLE %[4]s",
+			ref.Namespace, ref.Name, c.Name, how),
+	}
 }

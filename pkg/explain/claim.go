@@ -48,6 +48,8 @@ type claimLook struct {
 	volume *corev1.PersistentVolume
 	// classErr is why the class is not known although it may exist.
 	classErr error
+	// told are the events of the claim.
+	told []*corev1.Event
 }
 
 // Claim explains what the provisioner would do about a claim. The error means that there is nothing to
@@ -57,7 +59,7 @@ func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name st
 	l := newClaimLook(s, rooms)
 	found, err := fill(ctx, l.look, l.claims, key)
 	if err != nil {
-		return nil, fmt.Errorf("reading claim %s: %w", kube.IndexValue(key), err)
+		return nil, fmt.Errorf("reading claim %s: %w", kube.IndexValue(key), l.missing(ctx, kindClaim, key, err))
 	}
 	l.claim = found
 	l.readAround(ctx)
@@ -68,7 +70,9 @@ func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name st
 		Fact{"the PersistentVolume", driverOf(l.volume)}, Fact{"the StorageClass", provisionerOf(l.class)},
 	)
 	l.showSidecars(ctx, wellknown.SanitizeLease(l.Driver.Name), provisioner)
+	l.told = l.tell(ctx, l.claim, kindClaim)
 	l.askClaim(ctx)
+	l.noteUnled()
 	l.showRoom(ctx)
 	if name := l.claim.Spec.VolumeName; name != "" {
 		l.explainVolume(ctx, name)
@@ -78,9 +82,6 @@ func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name st
 	l.hold(l.claim, kindClaim)
 	if l.volume != nil {
 		l.hold(l.volume, kindVolume)
-	}
-	l.tell(ctx, l.claim, kindClaim)
-	if l.volume != nil {
 		l.tell(ctx, l.volume, kindVolume)
 	}
 	return l.report, nil
@@ -119,11 +120,13 @@ func (l *claimLook) readAround(ctx context.Context) {
 }
 
 // isPointless tells whether there is nothing to ask the room of claims, and then says so.
-func (l *claimLook) isPointless(m Machine) bool {
+func (l *claimLook) isPointless(ctx context.Context, m Machine) bool {
 	switch {
 	case l.claim.Spec.VolumeName == "" && l.claim.DeletionTimestamp == nil && asked(l.claim) == "":
+		found := l.hindrances(ctx, nil)
 		l.unasked(m, "Does nothing for now: Kubernetes has not given the claim to any driver; the annotation "+wellknown.AnnStorageProvisioner+" would say so.",
-			adviseUnclaimed(l.claim, l.class)...)
+			adviseAgainst(found, adviseUnclaimed(l.claim, l.class))...)
+		l.hinder(nil, found)
 		return true
 	case l.class == nil && l.classErr != nil:
 		l.unasked(m, "Not known: what is decided depends on the StorageClass, which could not be read.",
@@ -136,7 +139,7 @@ func (l *claimLook) isPointless(m Machine) bool {
 // askClaim asks the room of claims.
 func (l *claimLook) askClaim(ctx context.Context) {
 	m := Machine{Program: provisioner, Object: Object{Kind: kindClaim, Namespace: l.claim.Namespace, Name: l.claim.Name}}
-	if l.isPointless(m) {
+	if l.isPointless(ctx, m) {
 		return
 	}
 	options := l.rooms.Claim
@@ -160,7 +163,9 @@ func (l *claimLook) askClaim(ctx context.Context) {
 	}
 	last := len(steps) - 1
 	steps[last] = l.withSecret(ctx, in, steps[last])
-	l.add(m, anySteps(steps), adviseClaim(in, steps[last]))
+	found := l.hindrances(ctx, steps[last])
+	l.add(m, anySteps(steps), adviseAgainst(found, adviseClaim(in, steps[last])))
+	l.hinder(steps[last], found)
 	if l.claim.Spec.VolumeName == "" && !isIgnored(steps) {
 		l.note("What the running sidecar remembers is not visible here: a call for this claim may be open in it, which it repeats before anything else, or the driver may have refused the claim a short while ago.")
 	}

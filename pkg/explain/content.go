@@ -16,7 +16,7 @@ func Content(ctx context.Context, s Setting, rooms Snapshotter, name string) (*R
 	l := newSnapshotLook(s, rooms)
 	found, err := fill(ctx, l.look, l.contents, kube.Key{Name: name})
 	if err != nil {
-		return nil, fmt.Errorf("reading VolumeSnapshotContent %s: %w", name, err)
+		return nil, fmt.Errorf("reading VolumeSnapshotContent %s: %w", name, l.missing(ctx, kindContent, kube.Key{Name: name}, err))
 	}
 	l.content = found
 	if class := found.Spec.VolumeSnapshotClassName; class != nil {
@@ -31,6 +31,7 @@ func Content(ctx context.Context, s Setting, rooms Snapshotter, name string) (*R
 	l.nameDriver(Fact{"the VolumeSnapshotContent", found.Spec.Driver})
 	l.showSidecars(ctx, wellknown.SanitizeLease(wellknown.SnapshotterLease(l.Driver.Name)), snapshotter)
 	l.askContent(ctx)
+	l.noteUnled()
 	l.hold(found, kindContent)
 	l.tell(ctx, found, kindContent)
 	return l.report, nil

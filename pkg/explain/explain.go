@@ -93,6 +93,8 @@ type Machine struct {
 	// Event is the message that the step's event has, if it has one.
 	Event   string   `json:"event,omitempty"`
 	Request *Request `json:"request,omitempty"`
+	// Hindrances are what keeps the step from coming to anything, and what no machine looks at.
+	Hindrances []string `json:"inTheWay,omitempty"`
 	// Advice is what somebody can change.
 	Advice []string `json:"advice,omitempty"`
 	// Doubts are reads that were refused, on which the answer may depend.

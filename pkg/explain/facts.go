@@ -3,13 +3,16 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/csi-tandem/csi-tandem/pkg/binding"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -79,12 +82,7 @@ func (l *snapshotLook) describe() {
 	if s.Status != nil && s.Status.ReadyToUse != nil && *s.Status.ReadyToUse {
 		phase = "ready"
 	}
-	state := []Fact{{"state", l.since(s, phase)}}
-	if name := s.Spec.VolumeSnapshotClassName; name != nil {
-		state = append(state, Fact{"class", *name})
-	} else {
-		state = append(state, Fact{"class", "none named, the default is taken"})
-	}
+	state := []Fact{{"state", l.since(s, phase)}, {"class", l.className()}}
 	if name := s.Spec.Source.PersistentVolumeClaimName; name != nil {
 		state = append(state, Fact{"taken from", kindClaim + " " + *name})
 	}
@@ -98,6 +96,23 @@ func (l *snapshotLook) describe() {
 		state = append(state, Fact{"status written by", by})
 	}
 	l.report.Object.State = state
+}
+
+// className is the class that the snapshot names. What is imported has none unless somebody asks for one, and the
+// default is not for it.
+func (l *snapshotLook) className() string {
+	switch named := l.snapshot.Spec.VolumeSnapshotClassName; {
+	case named != nil:
+		return *named
+	case !binding.IsPreProvisioned(l.snapshot):
+		return "none named, the default is taken"
+	case l.content == nil:
+		return "none named, and none needed"
+	case l.content.Spec.VolumeSnapshotClassName != nil:
+		return "none named; its VolumeSnapshotContent has " + *l.content.Spec.VolumeSnapshotClassName
+	default:
+		return "none named, and its VolumeSnapshotContent has none"
+	}
 }
 
 // statusWriter is the program that last wrote the status: whoever binds this snapshot.
@@ -122,12 +137,24 @@ func contentFacts(c *kube.Content) []Fact {
 	if c.DeletionTimestamp != nil {
 		state += ", being deleted"
 	}
-	facts := []Fact{{"state", state}, {"driver", c.Spec.Driver}, {"deletion policy", string(c.Spec.DeletionPolicy)}}
-	if c.Status != nil && c.Status.SnapshotHandle != nil {
-		facts = append(facts, Fact{"snapshot", *c.Status.SnapshotHandle})
+	class := cmp.Or(ptr.Deref(c.Spec.VolumeSnapshotClassName, ""), "none")
+	facts := []Fact{{"state", state}, {"driver", c.Spec.Driver}, {"class", class}, {"deletion policy", string(c.Spec.DeletionPolicy)}}
+	if handle := handleFact(c); handle != "" {
+		facts = append(facts, Fact{"snapshot", handle})
 	}
 	if c.Status != nil && c.Status.Error != nil && c.Status.Error.Message != nil {
 		facts = append(facts, Fact{"error in status", *c.Status.Error.Message})
 	}
 	return facts
+}
+
+// handleFact is what the driver calls the snapshot, and who says so where the driver has not.
+func handleFact(c *kube.Content) string {
+	switch source := c.Spec.Source.SnapshotHandle; {
+	case c.Status != nil && c.Status.SnapshotHandle != nil:
+		return *c.Status.SnapshotHandle
+	case source != nil:
+		return *source + ", as whoever made the content says"
+	}
+	return ""
 }

@@ -22,6 +22,11 @@ type look struct {
 	Setting
 	client *reader
 	report *Report
+
+	// lease is what the process that works for the driver leads with, program what it is called, and service what the lease
+	// says of it.
+	lease, program string
+	service        service
 }
 
 func newLook(s Setting) *look {

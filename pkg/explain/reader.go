@@ -73,6 +73,17 @@ func (c *reader) takeFailed() []string {
 	return failed
 }
 
+// apart does some reading and gives what failed of it, without a word about it among what failed before.
+func (c *reader) apart(do func()) (failed []string) {
+	before := c.takeFailed()
+	do()
+	failed = c.takeFailed()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = before
+	return failed
+}
+
 // Create implements kube.Client.
 func (c *reader) Create(context.Context, kube.Resource, kube.Object, kube.Object) error {
 	return errReadOnly

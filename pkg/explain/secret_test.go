@@ -96,7 +96,7 @@ func TestVolumesAndContentsAlone(t *testing.T) {
 	name := wellknown.ContentName(string(kit.Snapshot("monday", "data").UID))
 	c := kit.With(kit.Content(kit.Snapshot("monday", "data"), "vol", kit.Taken("snap-1"), func(c *kube.Content) { c.Name = name }),
 		kit.Finalizers(wellknown.FinalizerContent), kit.Deleted)
-	h.Put(c, kit.SnapshotClass(kit.SnapshotClassName))
+	h.Put(c, kit.SnapshotClass(kit.SnapshotClassName), kit.CSINode("n1", zone))
 	report := readOnly(t, h, func() (*Report, error) { return Content(h.Ctx, setting(h, Driver{}), Snapshotter{}, name) })
 	ofContent("Delete", "Asks the driver to delete snapshot snap-1", "").check(t, report)
 	text := written(t, report, "text")

@@ -5,46 +5,126 @@ package explain
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/ptr"
+
+	"github.com/csi-tandem/csi-tandem/pkg/spelling"
 )
 
-// showSidecars tells which process works for the driver, by the lease that it leads with. A process without
-// leader election has none, so no lease proves nothing. Whoever may not list leases is told nothing.
+// service is what leases say of the process that works for the driver.
+type service int
+
+const (
+	// unread: leases may not be read, or nobody has said which driver it is.
+	unread service = iota
+	working
+	// idle: there is a lease, and nobody has it.
+	idle
+	// unled: there is no lease. A process without leader election has none, so that this proves nothing.
+	unled
+)
+
+// showSidecars tells which process works for the driver, by the lease that it leads with. Whoever may not list leases
+// is told nothing.
 func (l *look) showSidecars(ctx context.Context, lease, program string) {
+	l.lease, l.program = lease, program
 	if l.Driver.Name == "" {
 		return
 	}
 	var found []string
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", lease).String()}
-	err := list(ctx, l, "", options, func(held *coordinationv1.Lease) { found = append(found, l.holds(held)) })
-	if err != nil {
-		l.client.takeFailed()
+	service := unled
+	failed := l.client.apart(func() {
+		_ = list(ctx, l, "", options, func(held *coordinationv1.Lease) {
+			text, works := l.holds(held)
+			found = append(found, text)
+			if works {
+				service = working
+			}
+		})
+	})
+	switch {
+	case len(failed) > 0:
 		return
-	}
-	if len(found) == 0 && !l.Driver.Asked {
-		l.note("No lease says that a %s works for driver %s (%s, in any namespace): either it runs without --leader-election, or not at all.", program, l.Driver.Name, lease)
+	case len(found) > 0 && service == unled:
+		service = idle
 	}
 	slices.Sort(found)
-	l.report.Driver.Sidecars = found
+	l.report.Driver.Sidecars, l.service = found, service
 }
 
 // holds says of a lease who has it, and since when nobody has renewed it if that is too long.
-func (l *look) holds(lease *coordinationv1.Lease) string {
+func (l *look) holds(lease *coordinationv1.Lease) (text string, works bool) {
 	name := lease.Namespace + "/" + lease.Name
 	holder, renewed := ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{})
 	age := l.Clock.Since(renewed.Time)
 	switch lasts := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second; {
 	case holder == "":
-		return "nobody works: lease " + name + " has no holder"
+		return "nobody works: lease " + name + " has no holder", false
 	case age > lasts:
-		return fmt.Sprintf("nobody works: lease %s was renewed %s ago for the last time, by %s", name, span(age), strings.TrimSpace(holder))
+		return fmt.Sprintf("nobody works: lease %s was renewed %s ago for the last time, by %s", name, span(age), strings.TrimSpace(holder)), false
 	}
-	return fmt.Sprintf("%s works: it has lease %s", holder, name)
+	return fmt.Sprintf("%s works: it has lease %s", holder, name), true
+}
+
+// noteUnled tells that there is no lease, where nothing more certain was told.
+func (l *look) noteUnled() {
+	if l.service == unled && !l.Driver.Asked {
+		l.note("No lease says that a %s works for driver %s (%s, in any namespace): either it runs without --leader-election, or not at all.", l.program, l.Driver.Name, l.lease)
+	}
+}
+
+// inTree begins the names of provisioners that were once part of Kubernetes. Drivers serve them under names of their own.
+const inTree = "kubernetes.io/"
+
+// unserved tells that nobody would take the next step. What may not be read is not taken for missing.
+func (l *look) unserved(ctx context.Context) []hindrance {
+	name := l.Driver.Name
+	switch {
+	case name == "" || strings.HasPrefix(name, inTree):
+		return nil
+	case l.service == idle:
+		return []hindrance{{
+			why:    fmt.Sprintf("the %s of driver %s does not run: %s", l.program, name, strings.Join(l.report.Driver.Sidecars, "; ")),
+			advice: []string{fmt.Sprintf("see why no %s leads with lease %s: whether its pods are there and run, and what they log", l.program, l.lease)},
+		}}
+	case l.service != unled || l.Driver.Asked:
+		return nil
+	}
+	known, isSure := l.fetchDrivers(ctx)
+	if !isSure || slices.Contains(known, name) {
+		return nil
+	}
+	l.service = unread // what is certain stands in place of the note
+	h := hindrance{why: fmt.Sprintf("nothing shows that anybody serves driver %s: there is no lease %s in any namespace, no CSIDriver object of that name, and no CSINode lists it", name, l.lease)}
+	if meant := spelling.Nearest(name, known); meant != "" {
+		h.advice = append(h.advice, fmt.Sprintf("if driver %s is meant: name a class of that driver in a new object, as neither the driver of a class nor the class of an object can be changed", meant))
+	}
+	h.advice = append(h.advice, fmt.Sprintf("run driver %s with the %s beside it, as deploy/%[2]s does: no other process takes this step", name, l.program))
+	if len(known) > 0 {
+		h.advice = append(h.advice, "or use a class of a driver that is here: "+few(known))
+	}
+	return []hindrance{h}
+}
+
+// fetchDrivers lists the drivers that nodes or CSIDriver objects tell of, and whether all of them could be read.
+func (l *look) fetchDrivers(ctx context.Context) (names []string, isSure bool) {
+	known := map[string]bool{}
+	failed := l.client.apart(func() {
+		_ = list(ctx, l, "", metav1.ListOptions{}, func(node *storagev1.CSINode) {
+			for _, d := range node.Spec.Drivers {
+				known[d.Name] = true
+			}
+		})
+		_ = list(ctx, l, "", metav1.ListOptions{}, func(d *storagev1.CSIDriver) { known[d.Name] = true })
+	})
+	return slices.Sorted(maps.Keys(known)), len(failed) == 0
 }

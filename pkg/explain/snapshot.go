@@ -16,6 +16,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
+	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -53,7 +54,7 @@ func Snapshot(ctx context.Context, s Setting, rooms Snapshotter, namespace, name
 	l := newSnapshotLook(s, rooms)
 	found, err := fill(ctx, l.look, l.snapshots, key)
 	if err != nil {
-		return nil, fmt.Errorf("reading VolumeSnapshot %s: %w", kube.IndexValue(key), err)
+		return nil, fmt.Errorf("reading VolumeSnapshot %s: %w", kube.IndexValue(key), l.missing(ctx, wellknown.KindVolumeSnapshot, key, err))
 	}
 	l.snapshot = found
 	l.readAround(ctx)
@@ -62,6 +63,7 @@ func Snapshot(ctx context.Context, s Setting, rooms Snapshotter, namespace, name
 	l.showSidecars(ctx, wellknown.SanitizeLease(wellknown.SnapshotterLease(l.Driver.Name)), snapshotter)
 	l.askBinding(ctx)
 	l.askContent(ctx)
+	l.noteUnled()
 	l.askSource(ctx)
 	l.hold(l.snapshot, wellknown.KindVolumeSnapshot)
 	if l.content != nil {
@@ -170,8 +172,19 @@ func (l *snapshotLook) askBinding(ctx context.Context) {
 		return
 	}
 	last := steps[len(steps)-1]
-	l.add(m, anySteps(steps), adviseSnapshot(in, last))
+	found := l.contentHindrances(ctx, last)
+	l.add(m, anySteps(steps), adviseAgainst(found, adviseSnapshot(in, last)))
+	l.hinder(last, found)
 	l.foresee(ctx, last)
+}
+
+// contentHindrances are those of a step that needs the sidecar beside the driver.
+func (l *snapshotLook) contentHindrances(ctx context.Context, step any) []hindrance {
+	switch step.(type) {
+	case snapshot.CreateContent, snapshot.Create, snapshot.Poll, snapshot.Delete:
+		return l.unserved(ctx)
+	}
+	return nil
 }
 
 // askContent asks the room beside the driver.
@@ -195,7 +208,9 @@ func (l *snapshotLook) askContent(ctx context.Context) {
 	}
 	last := len(steps) - 1
 	steps[last] = l.callWithSecret(ctx, in, steps[last])
-	l.add(m, anySteps(steps), adviseContent(in, steps[last]))
+	found := l.contentHindrances(ctx, steps[last])
+	l.add(m, anySteps(steps), adviseAgainst(found, adviseContent(in, steps[last])))
+	l.hinder(steps[last], found)
 	if _, marked := c.Annotations[wellknown.AnnBeingCreated]; marked {
 		l.note("%s %s carries the being-created mark: a create may be open in the running sidecar, and is repeated until the driver has said what became of it.", kindContent, c.Name)
 	}

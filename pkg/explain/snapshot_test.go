@@ -158,6 +158,7 @@ func TestStance(t *testing.T) {
 	}
 	report = explainSnapshot(t, h, askedDriver(flat()), volumesnapshot.None)
 	ofSnapshot("", "--bind-snapshots=none leaves the binding", "snapshot-controller").check(t, report)
+	h.Put(kit.CSINode("n1", zone))
 	report = explainSnapshot(t, h, Driver{Why: "--csi-address is empty"}, volumesnapshot.All)
 	if ofSnapshot("CreateContent", "nothing is in the way", "").check(t, report); report.Driver.Name != kit.DriverName {
 		t.Error(report.Driver)

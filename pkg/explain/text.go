@@ -139,6 +139,9 @@ func (p *page80) machine(m Machine) {
 	if event != "" && !strings.Contains(m.Sentence, event) {
 		p.item("  event: ", m.Event)
 	}
+	for _, h := range m.Hindrances {
+		p.item("  in the way: ", h)
+	}
 	for _, a := range m.Advice {
 		p.item("  what helps: ", a)
 	}

@@ -23,7 +23,7 @@ func Volume(ctx context.Context, s Setting, rooms Provisioner, name string) (*Re
 	l := newClaimLook(s, rooms)
 	found, err := fill(ctx, l.look, l.volumes, kube.Key{Name: name})
 	if err != nil {
-		return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+		return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, l.missing(ctx, kindVolume, kube.Key{Name: name}, err))
 	}
 	l.volume = found
 	state := []Fact{{"state", l.since(found, string(found.Status.Phase))}}
@@ -37,6 +37,7 @@ func Volume(ctx context.Context, s Setting, rooms Provisioner, name string) (*Re
 	)
 	l.showSidecars(ctx, wellknown.SanitizeLease(l.Driver.Name), provisioner)
 	l.explainVolume(ctx, name)
+	l.noteUnled()
 	l.hold(found, kindVolume)
 	l.tell(ctx, found, kindVolume)
 	return l.report, nil
@@ -68,7 +69,12 @@ func (l *claimLook) explainVolume(ctx context.Context, name string) {
 		m.Doubts = append(m.Doubts, err.Error())
 	}
 	step = l.deletionWithSecret(ctx, in, step)
-	l.add(m, []any{step}, adviseVolume(in, step))
+	var found []hindrance
+	if _, ok := step.(provision.Delete); ok {
+		found = l.unserved(ctx)
+	}
+	l.add(m, []any{step}, adviseAgainst(found, adviseVolume(in, step)))
+	l.hinder(step, found)
 	if wait, ok := step.(provision.WaitDetached); ok {
 		l.report.Machines[len(l.report.Machines)-1].Event = provision.StillAttached(name, wait.Node)
 	}

@@ -51,7 +51,7 @@ func boundRows() []row {
 			if s.Content == nil {
 				return does("Writes the VolumeSnapshotContent, which is the order to the driver.")
 			}
-			return does("Writes VolumeSnapshotContent %s, which is the order to driver %s: nothing is in the way.", s.Content.Name, s.Content.Spec.Driver)
+			return does("Writes VolumeSnapshotContent %s, which is the order to driver %s.", s.Content.Name, s.Content.Spec.Driver)
 		}),
 		about(func(snapshot.ProtectContent) Words { return does("Puts its finalizer on the content.") }),
 		about(func(s snapshot.Bind) Words {

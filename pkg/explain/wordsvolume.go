@@ -50,7 +50,7 @@ func claimRows() []row {
 			return does("Reads Namespace %s, whose labels and annotations the driver is to know.", s.Name)
 		}),
 		about(func(s provision.Create) Words {
-			return does("Asks the driver for volume %s: nothing is in the way.", attemptName(s.Attempt))
+			return does("Asks the driver for volume %s.", attemptName(s.Attempt))
 		}),
 		about(func(s provision.Resume) Words {
 			return does("Repeats the very same request for volume %s, to learn what became of the first.", attemptName(s.Attempt))

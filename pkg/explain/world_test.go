@@ -97,7 +97,7 @@ func aboutKind(t *testing.T, r *Report, program, kind string) Machine {
 type expectation struct {
 	program, kind string
 	step          string
-	// says and advises are parts of the sentence and of the advice.
+	// says and advises are parts of the sentence, with what is in the way, and of the advice.
 	says, advises string
 }
 
@@ -107,8 +107,9 @@ func (e expectation) check(t *testing.T, r *Report) Machine {
 	if m.Step != e.step {
 		t.Errorf("step %q, want %q: %s", m.Step, e.step, m.Sentence)
 	}
-	if !strings.Contains(m.Sentence, e.says) {
-		t.Errorf("says\n%s, want\n%s", m.Sentence, e.says)
+	says := strings.Join(append([]string{m.Sentence}, m.Hindrances...), " in the way: ")
+	if !strings.Contains(says, e.says) {
+		t.Errorf("says\n%s, want\n%s", says, e.says)
 	}
 	if advice := strings.Join(m.Advice, "; "); !strings.Contains(advice, e.advises) || e.advises == "" && advice != "" {
 		t.Errorf("advises %q, want %q", advice, e.advises)

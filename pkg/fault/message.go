@@ -19,3 +19,16 @@ func Essence(message string) string { return counters.ReplaceAllString(message, 
 
 // IsFromDriver tells that a message carries the words of a driver, as the text of an Error.
 func IsFromDriver(message string) bool { return strings.Contains(message, "rpc error: code = ") }
+
+// answer is how an Error begins.
+var answer = regexp.MustCompile(`rpc error: code = (\w+) desc = `)
+
+// CodeIn is the name of the code of the answer that a message carries, empty when it carries none. Events and statuses keep no more of
+// an answer than its text.
+func CodeIn(message string) string {
+	found := answer.FindStringSubmatch(message)
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}

@@ -2,7 +2,13 @@
 
 package fault
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
 
 func TestIsSameMessage(t *testing.T) {
 	for _, c := range []struct {
@@ -19,6 +25,23 @@ func TestIsSameMessage(t *testing.T) {
 	} {
 		if got := IsSameMessage(c.a, c.b); got != c.want {
 			t.Errorf("IsSameMessage(%q, %q) = %v", c.a, c.b, got)
+		}
+	}
+}
+
+// TestCodeIn: what Error writes is read again, in the quotes of a status too.
+func TestCodeIn(t *testing.T) {
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		err := New(CreateVolume, status.Error(code, "it is so"))
+		for _, message := range []string{err.Error(), fmt.Sprintf("failed to provision: %v; do this", err), fmt.Sprintf("failed: %q", err.Error())} {
+			if got := CodeIn(message); got != code.String() {
+				t.Errorf("%q: %q, want %q", message, got, code)
+			}
+		}
+	}
+	for _, none := range []string{"", "not found", "rpc error: code = "} {
+		if got := CodeIn(none); got != "" {
+			t.Errorf("%q: %q", none, got)
 		}
 	}
 }

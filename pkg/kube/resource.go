@@ -100,6 +100,7 @@ func init() {
 	register[*corev1.Event](core, "Event", "events", true, &corev1.EventList{})
 	register[*storagev1.StorageClass](storage, "StorageClass", "storageclasses", false, &storagev1.StorageClassList{})
 	register[*storagev1.CSINode](storage, "CSINode", "csinodes", false, &storagev1.CSINodeList{})
+	register[*storagev1.CSIDriver](storage, "CSIDriver", "csidrivers", false, &storagev1.CSIDriverList{})
 	register[*storagev1.VolumeAttachment](storage, "VolumeAttachment", "volumeattachments", false, &storagev1.VolumeAttachmentList{})
 	register[*storagev1.VolumeAttributesClass](storage, "VolumeAttributesClass", "volumeattributesclasses", false, &storagev1.VolumeAttributesClassList{})
 	register[*storagev1.CSIStorageCapacity](storage, "CSIStorageCapacity", "csistoragecapacities", true, &storagev1.CSIStorageCapacityList{})

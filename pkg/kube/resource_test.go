@@ -31,6 +31,7 @@ func TestEveryTypeHasItsResource(t *testing.T) {
 		{kube.ResourceOf[*corev1.Event](), core, "events", true},
 		{kube.ResourceOf[*storagev1.StorageClass](), storage, "storageclasses", false},
 		{kube.ResourceOf[*storagev1.CSINode](), storage, "csinodes", false},
+		{kube.ResourceOf[*storagev1.CSIDriver](), storage, "csidrivers", false},
 		{kube.ResourceOf[*storagev1.VolumeAttachment](), storage, "volumeattachments", false},
 		{kube.ResourceOf[*storagev1.VolumeAttributesClass](), storage, "volumeattributesclasses", false},
 		{kube.ResourceOf[*storagev1.CSIStorageCapacity](), storage, "csistoragecapacities", true},

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/csi-tandem/csi-tandem/pkg/spelling"
 )
 
 // builtFrom says which commit and which Go a program was built from, as far as the linker knew.
@@ -46,7 +48,7 @@ func (p *process) meantFlag(name string) string {
 			names = append(names, f.Name)
 		}
 	}
-	if meant := nearest(strings.SplitN(name, "=", 2)[0], names); meant != "" {
+	if meant := spelling.Nearest(strings.SplitN(name, "=", 2)[0], names); meant != "" {
 		return fmt.Sprintf("did you mean --%s? ", meant)
 	}
 	return ""
@@ -72,53 +74,8 @@ func (p *process) unknownArgument(args []string, word string) error {
 		return usage("argument %q: only flags are taken here, and the value of a switch needs an equals sign, as in --leader-election=true; --help lists them and the commands", word)
 	}
 	hint := ""
-	if meant := nearest(word, names); meant != "" {
+	if meant := spelling.Nearest(word, names); meant != "" {
 		hint = fmt.Sprintf("did you mean %s? ", meant)
 	}
 	return usage("argument %q: %sthere is no such command, only %s; without one the program runs as a sidecar; --help lists commands and flags", word, hint, strings.Join(names, ", "))
-}
-
-// mostChanges is how many letters may differ, and one in so many of the word at most.
-const mostChanges, oneIn = 3, 3
-
-// nearest is the candidate that takes the fewest changes of letters, empty when all take too many: a hint that
-// is wrong is worse than none.
-func nearest(word string, candidates []string) string {
-	word = plain(word)
-	best, fewest := "", min(mostChanges, len(word)/oneIn)+1
-	for _, candidate := range candidates {
-		if d := distance(word, plain(candidate)); d < fewest {
-			best, fewest = candidate, d
-		}
-	}
-	return best
-}
-
-// plain drops what people mix up without noticing.
-func plain(word string) string { return strings.ToLower(strings.ReplaceAll(word, "_", "-")) }
-
-// distance counts the letters to insert, drop, replace or swap with their neighbour, to get from one word to another.
-func distance(from, to string) int {
-	a, b := []rune(from), []rune(to)
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			same := 1
-			if a[i-1] == b[j-1] {
-				same = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+same)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }

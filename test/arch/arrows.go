@@ -34,6 +34,7 @@ var arrows = map[string]row{
 	"wellknown":  {barred: factsBar},
 	"fault":      {barred: factsBar},
 	"capability": {barred: factsBar},
+	"spelling":   {barred: factsBar},
 
 	"topology":  {ours: []string{"wellknown"}, barred: thoughtBar},
 	"params":    {ours: []string{"wellknown"}, barred: thoughtBar},
@@ -56,13 +57,13 @@ var arrows = map[string]row{
 	"controller/": {ours: slices.Concat(facts, thought, hands, besides), barred: []string{"google.golang.org/grpc/"}},
 
 	"explain": {ours: slices.Concat(facts, thought, []string{
-		"kube", "reconcile", "controller/claim", "controller/volume", "controller/source", "controller/volumesnapshot", "controller/content",
+		"kube", "reconcile", "spelling", "controller/claim", "controller/volume", "controller/source", "controller/volumesnapshot", "controller/content",
 	}), barred: []string{"google.golang.org/grpc/", "flag"}},
 
 	// What a user asks for by hand is decided and done in one place, with no room and no driver.
-	"adopt": {ours: []string{"wellknown", "params", "binding", "kube"}, barred: []string{"google.golang.org/grpc/", "k8s.io/klog/", "flag"}},
+	"adopt": {ours: []string{"wellknown", "params", "binding", "kube", "spelling"}, barred: []string{"google.golang.org/grpc/", "k8s.io/klog/", "flag"}},
 
-	"sidecar": {ours: slices.Concat(facts, hands, []string{"topology"})},
+	"sidecar": {ours: slices.Concat(facts, hands, []string{"topology", "spelling"})},
 }
 
 // rowOf finds the row of a directory below pkg.

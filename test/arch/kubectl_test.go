@@ -44,10 +44,16 @@ func TestKubectlPlugin(t *testing.T) {
 		{"explain vsc/content -o=json", "snapshotter explain vsc/content -o=json", 0},
 		{"explain volumesnapshotcontent.snapshot.storage.k8s.io/content", "snapshotter explain volumesnapshotcontent.snapshot.storage.k8s.io/content", 0},
 		{"import old --handle=h --class=c", "snapshotter import old --handle=h --class=c", 0},
+		{"explain data", "provisioner explain data", 0},
+		{"explain -n team-a data -o json", "provisioner explain -n team-a data -o json", 0},
+		{"explain -n pv PVC/data", "provisioner explain -n pv PVC/data", 0},
+		{"explain volumesnapshot-of-monday --kubeconfig team/config", "provisioner explain volumesnapshot-of-monday", 0},
 		{"", "usage: kubectl csi explain", 2},
-		{"explain data", "usage: kubectl csi explain", 2},
-		{"explain pod/data", "usage: kubectl csi explain", 2},
-		{"delete pvc/data", "usage: kubectl csi explain", 2},
+		{"explain", "kubectl csi: explain what?\nusage: kubectl csi explain pvc/NAME|pv/NAME|vs/NAME|vsc/NAME", 2},
+		{"explain pod/data", `kubectl csi: "pod/data" names nothing that can be explained` + "\nusage:", 2},
+		{"explain -o=json pod/data", `kubectl csi: "pod/data" names nothing that can be explained` + "\nusage:", 2},
+		{"explain vs monday", `kubectl csi: "vs" names nothing that can be explained` + "\nusage:", 2},
+		{"delete pvc/data", `kubectl csi: there is no command "delete"` + "\nusage: kubectl csi explain", 2},
 	} {
 		cmd := exec.CommandContext(t.Context(), shell, append([]string{plugin}, strings.Fields(c.args)...)...)
 		out, err := cmd.CombinedOutput()

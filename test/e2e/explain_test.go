@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-tandem/csi-tandem/examples/driver/control"
@@ -94,6 +95,15 @@ func TestExplain(t *testing.T) {
 	w.claim("idle", w.class("waiting", waiting))
 	a.says(provisioner, []string{"idle", "-n", w.ns, none}, "WaitForFirstConsumer", "start a pod that uses the claim", "The driver was not asked")
 
+	w.claim("nowhere", w.class("nowhere", waiting, allowing("of-nobody")))
+	a.says(provisioner, []string{"nowhere", "-n", w.ns, none}, "in the way: allowedTopologies of StorageClass "+w.ns+"-nowhere fit no node", "kubectl edit storageclass "+w.ns+"-nowhere")
+	admin := asker{w, w.stage.Cluster.Kubeconfig()}
+	w.claim("unserved", w.class("unserved", func(c *storagev1.StorageClass) { c.Provisioner = "nobody." + w.ns + ".example" }))
+	admin.says(provisioner, []string{"unserved", "-n", w.ns, none}, "[Create]", "in the way: nothing shows that anybody serves driver nobody."+w.ns+".example")
+	if said, code := admin.explain(provisioner, "lost", "-n", w.ns+"-nowhere", none); code != 1 || !strings.Contains(said, "namespace "+w.ns+"-nowhere does not exist") {
+		t.Errorf("of a claim in no namespace, with code %d: %s", code, said)
+	}
+
 	handle := w.disk("data")
 	a.says(provisioner, []string{"-n", w.ns, "data", none}, "the claim has a volume", handle, "[Ignore]", "lifted by the provisioner of the driver", "ProvisioningSucceeded",
 		"Which pods use the claim is not shown: listing pods: not allowed to you")
@@ -123,6 +133,7 @@ func TestExplain(t *testing.T) {
 	if said, code := a.explain(snapshotter, "snap", "other", none); code != 2 || !strings.Contains(said, "one VOLUMESNAPSHOT at a time") {
 		t.Errorf("of two at once, with code %d: %s", code, said)
 	}
-	w.deleteClaim("lost")
-	w.deleteClaim("idle")
+	for _, name := range []string{"lost", "idle", "nowhere", "unserved"} {
+		w.deleteClaim(name)
+	}
 }

@@ -72,6 +72,11 @@ func TestImport(t *testing.T) {
 		t.Fatal("the snapshot was deleted although every owner so far was to keep it")
 	}
 
+	for _, dry := range []string{"--dry-run=false", "--dry-run"} {
+		if said, code := w.brings("lost", "-n", w.ns+"-nowhere", "--handle="+handle, "--class="+class, dry); code != 1 || !strings.Contains(said, "namespace "+w.ns+"-nowhere does not exist") {
+			t.Errorf("into no namespace, exit %d: %s", code, said)
+		}
+	}
 	dry := w.mustBring("fourth", "--handle="+handle, "--class="+class, "--dry-run")
 	if _, err := w.readSnapshot("fourth"); err == nil || !strings.Contains(dry, "snapshotHandle: "+handle) {
 		t.Errorf("a dry run says %s", dry)
@@ -89,6 +94,12 @@ func TestImport(t *testing.T) {
 	if len(w.inventory().Snapshots) > 0 {
 		t.Errorf("the driver still has %v", w.inventory().Snapshots)
 	}
+
+	w.mustBring("wrong", "--handle=of-nobody", "--class="+class)
+	asker{w, w.stage.Cluster.Kubeconfig()}.says(w.snapshotter, []string{"-n", w.ns, "wrong", "--csi-address="},
+		"none named; its VolumeSnapshotContent has "+class, "what helps: if it is called otherwise", "then snapshotter import -n "+w.ns+" wrong --handle=HANDLE --class="+class)
+	w.deleteSnapshot("wrong") // as the advice says
+	w.snapshotGone("wrong")
 }
 
 // contentOf finds the one content that has a snapshot of the driver.
