@@ -59,7 +59,7 @@ func (r *rooms) setupCapacity(ctx context.Context, env *sidecar.Env, node string
 		}
 		return nil
 	}
-	return room, []sidecar.Runnable{{Name: storagecapacity.QueueName, Needs: needs, Optional: true, Run: run, Spaces: spacesOf(room)}}, nil
+	return room, []sidecar.Runnable{{Name: storagecapacity.QueueName, Needs: needs, Optional: true, Run: run, Spaces: spacesOf(room), Lack: room.Lack}}, nil
 }
 
 // spacesOf shows what the room of capacities knows.

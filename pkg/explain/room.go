@@ -11,11 +11,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/csi-tandem/csi-tandem/pkg/capacity"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -54,10 +57,50 @@ func (l *claimLook) showRoom(ctx context.Context) {
 		}
 		return
 	}
-	if len(l.report.Room) == 0 && node == nil {
-		l.note("No CSIStorageCapacity object is about StorageClass %s. Where CSIDriver %s has storageCapacity: true, the scheduler chooses no node for the pod then; --enable-capacity of the provisioner publishes such objects.", l.class.Name, l.Driver.Name)
+	if node == nil {
+		l.noteRoom(ctx)
 	}
 	slices.SortFunc(l.report.Room, func(a, b Room) int { return cmp.Or(cmp.Compare(a.Segment, b.Segment), cmp.Compare(a.Object, b.Object)) })
+}
+
+// noteRoom tells which piece is missing for the scheduler to know where there is room, as long as it has not chosen a node.
+func (l *claimLook) noteRoom(ctx context.Context) {
+	const publishes = "--enable-capacity of the provisioner publishes such objects"
+	driver, none := l.Driver.Name, fmt.Sprintf("No CSIStorageCapacity object is about StorageClass %s", l.class.Name)
+	object, err := kube.Fetch[*storagev1.CSIDriver](ctx, l.client, kube.Key{Name: driver})
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		_ = l.client.takeFailed() // what is told then holds in both cases
+		if len(l.report.Room) == 0 {
+			l.note("%s. Where CSIDriver %s has storageCapacity: true, the scheduler chooses no node for the pod then; %s.", none, driver, publishes)
+		}
+	case err != nil:
+		l.note("The scheduler chooses nodes without asking where there is room: CSIDriver %s does not exist.", driver)
+	case object.Spec.StorageCapacity == nil || !*object.Spec.StorageCapacity:
+		l.note("The scheduler chooses nodes without asking where there is room: CSIDriver %s does not have storageCapacity: true.", driver)
+	case len(l.report.Room) == 0:
+		helps := publishes
+		if lack := l.findLack(ctx); lack != "" {
+			helps = "there is nothing to publish: " + lack
+		}
+		l.note("%s, and as CSIDriver %s has storageCapacity: true, the scheduler chooses no node for the pod; %s.", none, driver, helps)
+	}
+}
+
+// findLack says why the driver is in no segment of the cluster; empty if it is in one, or that is not known.
+func (l *claimLook) findLack(ctx context.Context) string {
+	index := topology.NewIndex()
+	err := list(ctx, l.look, "", metav1.ListOptions{}, func(node *storagev1.CSINode) { kube.FeedCSINode(index, l.Driver.Name, node) })
+	if err == nil {
+		err = list(ctx, l.look, "", metav1.ListOptions{}, func(node *corev1.Node) { index.SetNode(node.Name, node.Labels) })
+	}
+	if err != nil {
+		_ = l.client.takeFailed() // it only would have been told more exactly
+		return ""
+	}
+	stock := capacity.Stock{Driver: l.Driver.Name, Segments: len(index.Segments()), Classes: 1, Published: 1}
+	stock.Nodes, stock.Keys = index.Registered()
+	return capacity.Lack(stock)
 }
 
 // selectedLabels are those of the node that the scheduler has chosen, nil when there is none.

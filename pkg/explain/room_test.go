@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
@@ -52,10 +53,54 @@ func TestRoom(t *testing.T) {
 	if len(report.Room) != 3 {
 		t.Errorf("of other classes, too: %v", report.Room)
 	}
-	bare := kit.New(t)
-	bare.Put(kit.Claim("data"), kit.Class(kit.ClassName, kit.WaitForConsumer))
-	if notes := strings.Join(explainClaim(t, bare, askedDriver(placed())).Notes, " "); !strings.Contains(notes, "No CSIStorageCapacity object is about StorageClass fast") {
-		t.Errorf("nothing is said of objects that are missing: %s", notes)
+}
+
+// TestRoomThatNobodyTells: which piece is missing for the scheduler to know where there is room. Catches advice to publish where
+// nobody would ask, and where there is nothing to publish for.
+func TestRoomThatNobodyTells(t *testing.T) {
+	driver := func(asks *bool) *storagev1.CSIDriver {
+		return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: kit.DriverName}, Spec: storagev1.CSIDriverSpec{StorageCapacity: asks}}
+	}
+	const none = "No CSIStorageCapacity object is about StorageClass fast, and as CSIDriver tandem.csi.example has storageCapacity: true, the scheduler chooses no node for the pod; "
+	const unasked = "The scheduler chooses nodes without asking where there is room: CSIDriver tandem.csi.example "
+	zone := []kube.Object{kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone")}
+	for _, c := range []struct {
+		name    string
+		objects []kube.Object
+		denied  bool
+		want    string
+	}{
+		{"no CSIDriver", nil, false, unasked + "does not exist."},
+		{"no storageCapacity", []kube.Object{driver(nil)}, false, unasked + "does not have storageCapacity: true."},
+		{"storageCapacity: false, though objects are there", []kube.Object{driver(kit.Ptr(false)), capacityObject("c1", "a", "9Gi", "")}, false, unasked + "does not have storageCapacity: true."},
+		{"nothing published", append(zone, driver(kit.Ptr(true))), false, none + "--enable-capacity of the provisioner publishes such objects."},
+		{"nothing to publish for", []kube.Object{driver(kit.Ptr(true))}, false, none + `there is nothing to publish: no CSINode lists driver "tandem.csi.example": see`},
+		{"published", append(zone, driver(kit.Ptr(true)), capacityObject("c1", "a", "9Gi", "")), false, ""},
+		{"not for the reader", nil, true, "No CSIStorageCapacity object is about StorageClass fast. Where CSIDriver tandem.csi.example has storageCapacity: true,"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := kit.New(t)
+			h.Put(kit.Claim("data"), kit.Class(kit.ClassName, kit.WaitForConsumer))
+			h.Put(c.objects...)
+			if c.denied {
+				h.API.Deny("get", "csidrivers")
+			}
+			report := explainClaim(t, h, askedDriver(placed()))
+			var told []string
+			for _, note := range report.Notes {
+				if strings.Contains(note, "CSIDriver") {
+					told = append(told, note)
+				}
+			}
+			if want := c.want; len(told) > 1 || want != "" && (len(told) == 0 || !strings.HasPrefix(told[0], want)) || want == "" && len(told) > 0 {
+				t.Errorf("told %q, want %q", told, want)
+			}
+			for _, m := range report.Machines {
+				if doubts := strings.Join(m.Doubts, " "); strings.Contains(doubts, "csidrivers") {
+					t.Errorf("what was not read is blamed on a machine: %s", doubts)
+				}
+			}
+		})
 	}
 }
 

@@ -38,6 +38,7 @@ type page struct {
 	Tree                    []branchView
 	MoreBranches            int
 	HasTree                 bool
+	Lack                    string
 	Paths                   []string
 	Waiting                 string
 }
@@ -109,6 +110,9 @@ func (l *life) buildPage() page {
 	if s.env.index != nil {
 		p.Tree, p.MoreBranches = viewTree(s.env.index.Tree(), s.viewSpaces(now))
 		p.HasTree = true
+	}
+	if s.lack != nil {
+		p.Lack = s.lack()
 	}
 	return p
 }

@@ -70,6 +70,22 @@ func TestPageTree(t *testing.T) {
 	}
 }
 
+// TestLackIsShown: who has switched something on and waits for what does not come looks here. Catches a page that shows it with
+// the rooms, of which this one has no queue to show, and one that goes on when nothing is missing any more.
+func TestLackIsShown(t *testing.T) {
+	b := conceive(t, func(p *Program) { p.Options.HTTP = HTTPOptions{Endpoint: "x", MetricsPath: "/metrics", Pages: true} })
+	lack := `no CSINode lists driver "<d>"`
+	b.show(&Env{DriverName: "d.example", index: topology.NewIndex()}, []Runnable{{Name: "capacity", Lack: func() string { return lack }}}, b.meters.rooms.Load())
+	const begins = "No storage capacity is published: "
+	if _, text := b.fetch("/"); !strings.Contains(text, begins+"no CSINode lists driver &#34;&lt;d&gt;&#34;.") {
+		t.Errorf("it is not shown: %s", text)
+	}
+	lack = ""
+	if _, text := b.fetch("/"); strings.Contains(text, begins) {
+		t.Errorf("it is shown still: %s", text)
+	}
+}
+
 // TestTreeIsCutShort: the page of a cluster with thousands of nodes stays one that can be read.
 func TestTreeIsCutShort(t *testing.T) {
 	index := topology.NewIndex()

@@ -16,8 +16,9 @@ import (
 type shown struct {
 	env   *Env
 	rooms []Runnable
-	// spaces may be nil.
+	// spaces and lack may be nil.
 	spaces func() []Space
+	lack   func() string
 	// working tells which of the rooms work. A process that stands by hears of everything as well, and never looks at
 	// what it hears of: none of that is pending here.
 	working map[string]*atomic.Bool
@@ -52,6 +53,9 @@ func (l *life) show(env *Env, runnables []Runnable, registry prometheus.Register
 		}
 		if r.Spaces != nil {
 			s.spaces = r.Spaces
+		}
+		if r.Lack != nil {
+			s.lack = r.Lack
 		}
 	}
 	l.shown.Store(s)

@@ -103,6 +103,8 @@ type Runnable struct {
 	Status func() reconcile.Status
 	// Spaces tells how much room there is where; nil where nobody asks.
 	Spaces func() []Space
+	// Lack says what is missing for there to be any work; empty where nothing is, and nil where that is never so.
+	Lack func() string
 	// Run works until the context ends, and finishes what it has in hand.
 	Run func(ctx context.Context) error
 }

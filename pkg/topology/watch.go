@@ -2,6 +2,8 @@
 
 package topology
 
+import "slices"
+
 // Watch tells of every segment in which the driver runs: of those that there are, and from then on of each
 // that comes or goes, in order. It is told under the lock of the index, so whoever is told must neither
 // wait nor ask the index.
@@ -16,6 +18,18 @@ func (x *Index) Watch(tell func(segment Segment, exists bool)) {
 		}
 	}
 	x.watchers = append(x.watchers, tell)
+}
+
+// Registered counts the nodes whose CSINode lists the driver, and gives the keys that it has there.
+func (x *Index) Registered() (nodes int, keys []string) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, set := range x.sets {
+		nodes += set.users
+		keys = append(keys, set.keys...)
+	}
+	slices.Sort(keys)
+	return nodes, slices.Compact(keys)
 }
 
 // NodeSegment is the segment that a node is in for the driver that runs on it.

@@ -70,6 +70,7 @@ var table = []Row{
 	{Provisioner, ReplicaSetsOwn, Home, "apps", "replicasets", "", "get", "The walk from the pod to its Deployment."},
 	{Provisioner, DaemonSetsOwn, Home, "apps", "daemonsets", "", "get", "The walk from the pod to what controls its DaemonSet."},
 	{Provisioner, Explain, Everywhere, storage, "storageclasses", "", "get", "explain reads single objects."},
+	{Provisioner, Explain, Everywhere, storage, "csidrivers", "", "get", "explain tells whether the scheduler asks where there is room."},
 	{Provisioner, Explain, Everywhere, "", "nodes", "", "get", "explain tells whether the node that is meant is still there."},
 	{Provisioner, Explain, Everywhere, "", "events", "", "list", "explain shows what was told last."},
 	{Provisioner, Explain, Everywhere, "", "pods", "", "list", "explain names the pods that use a claim, and what they wait for."},

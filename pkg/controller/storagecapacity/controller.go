@@ -132,6 +132,8 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 		return reconcile.Result{}, c.tidy(ctx, key)
 	case ofGroup:
 		return c.spread(key), nil
+	case ofLack:
+		return c.tellLack(ctx), nil
 	}
 	q, ok := c.gather(key)
 	if !ok {

@@ -26,6 +26,9 @@ type memory struct {
 	spread  map[string]time.Time
 	failing int
 	told    time.Time
+	// lack is what was missing when it was last told, and lackSought that it was looked for at all.
+	lack       string
+	lackSought bool
 }
 
 // ask is the history of one question.

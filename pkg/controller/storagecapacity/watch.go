@@ -36,7 +36,7 @@ func (c *Controller) addAll(keys []reconcile.Key) {
 // only noted, since what is not known yet would look as if it were gone.
 func (c *Controller) Begin() []reconcile.Key {
 	classes := c.memory.start()
-	var keys []reconcile.Key
+	keys := []reconcile.Key{{UID: ofLack}}
 	for _, id := range slices.Sorted(maps.Keys(classes.groups)) {
 		keys = append(keys, c.memory.keysOf(id)...)
 	}
