@@ -46,6 +46,8 @@ type Entry struct {
 	UID types.UID
 	// Key is what it is filed under: the UID, and more for one that stands beside another of the same claim.
 	Key types.UID
+	// Doubtful: it may have been settled while the record could not be read.
+	Doubtful bool
 	Document
 }
 
@@ -68,8 +70,12 @@ const (
 	shards     = 8
 	shardBytes = 512 << 10
 	shardLimit = 900 << 10
-	// maxDocument bounds one entry.
+	// maxDocument bounds one entry, and growthBytes is what one that is on record may become longer by: what happens to the volume has to
+	// find room there.
 	maxDocument = 256 << 10
+	growthBytes = 8 << 10
+	// maxOver bounds the memory of what was settled without a readable record.
+	maxOver = 10_000
 )
 
 // Options say where the record is.
@@ -149,8 +155,11 @@ type Record struct {
 	// parked are entries that give way to others, the oldest first.
 	parked []types.UID
 	// over are the claims that were settled while the record could not be read or written: what turns up of them is of no
-	// use to anybody, and would delete what was kept since.
-	over map[types.UID]bool
+	// use to anybody, and would delete what was kept since. forgot tells that there were more than are remembered.
+	over   map[types.UID]bool
+	forgot bool
+	// telling: others are being told of what was found.
+	telling bool
 
 	group group
 	// begun is closed when work may begin.
@@ -166,8 +175,8 @@ type entry struct {
 	shard int
 	// value is how it is written down. What others have written stays as they wrote it.
 	value string
-	// unread: this process does not understand it.
-	unread bool
+	// unread: this process does not understand it. untold: it was not even told of it yet.
+	unread, untold bool
 }
 
 // New makes a record that was not begun yet.
@@ -191,6 +200,13 @@ func (r *Record) Len() (entries, parked int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.entries), len(r.parked)
+}
+
+// Has tells whether something is filed under a key.
+func (r *Record) Has(key types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.entries[key] != nil
 }
 
 // Check fails once another process has taken over.

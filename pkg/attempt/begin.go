@@ -36,11 +36,24 @@ func (r *Record) Begin(ctx context.Context) error {
 		r.warn(ctx, err)
 	case err != nil:
 		return fmt.Errorf("taking over the record of open attempts: %w", err)
-	case len(found) > 0 && r.options.Found != nil:
-		r.options.Found(ctx, found)
+	default:
+		r.tell(ctx, found)
 	}
 	r.once.Do(func() { close(r.begun) })
 	return nil
+}
+
+// tell passes on what was found. Until that has come to its end nobody writes over it, and who takes it off does so because it is over.
+func (r *Record) tell(ctx context.Context, found []Entry) {
+	if len(found) > 0 && r.options.Found != nil {
+		r.options.Found(ctx, found)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.entries {
+		e.untold = false
+	}
+	r.telling = false
 }
 
 func (r *Record) takeRecord(ctx context.Context) ([]Entry, error) {
@@ -151,16 +164,17 @@ func (r *Record) load(epoch string, objects []*corev1.ConfigMap) []Entry {
 					}
 					uid = r.asideOf(uid) // begun by this process without the right to write, while that of another was there
 				}
-				e := &entry{Document: decode(value, object.Data), shard: i, value: value}
+				e := &entry{Document: decode(value, object.Data), shard: i, value: value, untold: true}
 				r.put(uid, e)
-				found = append(found, Entry{claimOf(uid), uid, e.Document})
+				found = append(found, Entry{claimOf(uid), uid, r.forgot, e.Document})
 			}
 		}
 		s.adopt(object)
 		s.proven = object != nil
 	}
 	r.epoch = epoch
-	clear(r.over) // from here on what is settled is taken off
+	r.over, r.forgot = map[types.UID]bool{}, false // from here on what is settled is taken off
+	r.telling = true
 	r.enter(recording)
 	slices.SortFunc(found, func(a, b Entry) int { return strings.Compare(string(a.Key), string(b.Key)) })
 	return found

@@ -61,6 +61,23 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// TestGrowth: an entry that just fitted may become longer by what happens to its volume, such as its removal. Catches a bound that leaves
+// a wrong volume at the driver, because nobody may write down that it is being removed.
+func TestGrowth(t *testing.T) {
+	h := kit.New(t)
+	a := begin(t, h, "a")
+	put(t, h, a, "u1", text(strings.Repeat("x", 256<<10)))
+	put(t, h, a, "u1", text(strings.Repeat("x", 256<<10+4<<10)))
+	put(t, h, a, "u1", text(strings.Repeat("x", 256<<10+7<<10)))
+	var refused *attempt.RefusedError
+	if err := a.Put(h.Ctx, "u1", text(strings.Repeat("x", 300<<10))); !errors.As(err, &refused) {
+		t.Error("it grows without a bound:", err)
+	}
+	if err := a.Put(h.Ctx, "u2", text(strings.Repeat("x", 256<<10+1))); !errors.As(err, &refused) {
+		t.Error("a new one has that room:", err)
+	}
+}
+
 // TestNoRight: without the right nothing is recorded and the work goes on; when it comes, what is open is written and what was there
 // is found. Catches one that waits for a right that may never come, and one that needs a restart.
 func TestNoRight(t *testing.T) {

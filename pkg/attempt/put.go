@@ -18,9 +18,6 @@ var (
 // done that it should tell of. One that is on record as it is costs nothing. When the write fails the
 // document does not count; that it may have arrived all the same harms nobody, since nothing was done.
 func (r *Record) Put(ctx context.Context, uid types.UID, d Document) error {
-	if n := d.size(); n > maxDocument {
-		return refuseLarge(n)
-	}
 	before, err := r.want(uid, d)
 	if err != nil {
 		return err
@@ -48,6 +45,12 @@ func (r *Record) want(uid types.UID, d Document) (before *entry, err error) {
 	case foreign:
 		return nil, ErrForeign
 	case recording, unwritable:
+	}
+	if r.telling {
+		return nil, errUnbegun // it would be written over what nobody has taken up yet
+	}
+	if n := d.size(); n > maxDocument && (r.entries[uid] == nil || n > maxDocument+growthBytes) {
+		return nil, refuseLarge(n)
 	}
 	r.setAside(uid)
 	before = r.entries[uid]
@@ -121,7 +124,7 @@ func (r *Record) Remove(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, key := range r.keysOf(uid) {
-		if e := r.entries[key]; e != nil && !e.unread {
+		if e := r.entries[key]; e != nil && !e.unread && !e.untold {
 			r.drop(key)
 			r.note()
 		}
@@ -153,8 +156,10 @@ func (r *Record) Settle(ctx context.Context, uid types.UID) error {
 func (r *Record) leave(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.state == unwritable {
-		r.over[uid] = true
+	if r.state == unwritable && !r.over[uid] {
+		if r.forgot = r.forgot || len(r.over) >= maxOver; !r.forgot {
+			r.over[uid] = true
+		}
 	}
 	there := false
 	for _, key := range r.keysOf(uid) {

@@ -32,3 +32,16 @@ func IsEvasive(err error) bool {
 		return IsVague(err)
 	}
 }
+
+// MayRun tells that the driver may still be at work on the call, or is on one before it for the same object.
+func MayRun(err error) bool {
+	e := Of(err)
+	switch {
+	case e == nil || e.Class != Uncertain:
+		return false
+	case isCut(e.Text):
+		return true
+	default:
+		return !IsEvasive(err)
+	}
+}

@@ -38,3 +38,24 @@ func TestIsEvasive(t *testing.T) {
 		t.Error("what the driver did not say is not evasive")
 	}
 }
+
+// TestMayRun: which answers leave it open whether the driver is still at work.
+func TestMayRun(t *testing.T) {
+	running := map[codes.Code]bool{codes.Canceled: true, codes.DeadlineExceeded: true, codes.Unavailable: true, codes.Aborted: true}
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		for _, op := range []Operation{CreateVolume, DeleteVolume} {
+			if got := MayRun(New(op, status.Error(code, ""))); got != running[code] {
+				t.Errorf("%s, %v: %v", op, code, got)
+			}
+		}
+	}
+	if !MayRun(New(DeleteVolume, status.Error(codes.ResourceExhausted, "stream terminated by RST_STREAM with error code: ENHANCE_YOUR_CALM"))) {
+		t.Error("a stream that was cut says nothing about the work")
+	}
+	if MayRun(New(DeleteVolume, status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"))) {
+		t.Error("there was an answer")
+	}
+	if !MayRun(New(DeleteVolume, status.Error(codes.Code(99), ""))) || MayRun(errors.New("never sent")) || MayRun(nil) {
+		t.Error("an unknown code may be anything, and what was never sent does not run")
+	}
+}

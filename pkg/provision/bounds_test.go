@@ -3,6 +3,7 @@
 package provision
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,8 +19,14 @@ import (
 func TestWhatDriversSayHasABound(t *testing.T) {
 	attempt := created(t, plain())
 	text := func(n int) string { return strings.Repeat("x", n) }
+	const besideKey, besideSegment = len("a") + len(`"f:":{},`), 32
 	place := func(n int) []*csi.Topology {
-		return []*csi.Topology{{Segments: map[string]string{"zone": text(n - len("zone"))}}}
+		return []*csi.Topology{{Segments: map[string]string{"zone": text(n - len("zone") - besideSegment)}}}
+	}
+	context := func(n int) map[string]string { return map[string]string{"a": text(n - len("a") - besideKey)} }
+	keys := map[string]string{}
+	for i := range 60_000 {
+		keys[fmt.Sprintf("%06d", i)] = ""
 	}
 	for _, c := range []struct {
 		name string
@@ -29,10 +36,11 @@ func TestWhatDriversSayHasABound(t *testing.T) {
 		{"what is usual", &csi.Volume{VolumeId: text(128), VolumeContext: map[string]string{"a": text(4 << 10)}}, ""},
 		{"a long id", &csi.Volume{VolumeId: text(16 << 10)}, ""},
 		{"a longer one", &csi.Volume{VolumeId: text(16<<10 + 1)}, "a volume_id of 16385 bytes"},
-		{"as much as fits", &csi.Volume{VolumeId: "v", VolumeContext: map[string]string{"a": text(1<<20 - 1)}}, ""},
-		{"a large context", &csi.Volume{VolumeId: "v", VolumeContext: map[string]string{"a": text(1 << 20)}}, "a volume_context and topology of 1048577 bytes"},
+		{"as much as fits", &csi.Volume{VolumeId: "v", VolumeContext: context(1 << 20)}, ""},
+		{"a large context", &csi.Volume{VolumeId: "v", VolumeContext: context(1<<20 + 1)}, "a volume_context and topology of 1048577 bytes"},
 		{"a large topology", &csi.Volume{VolumeId: "v", AccessibleTopology: place(1<<20 + 1)}, "a volume_context and topology of 1048577 bytes"},
-		{"both together", &csi.Volume{VolumeId: "v", VolumeContext: map[string]string{"a": text(1 << 19)}, AccessibleTopology: place(1 << 19)}, "of 1048577 bytes"},
+		{"both together", &csi.Volume{VolumeId: "v", VolumeContext: context(1 << 19), AccessibleTopology: place(1<<19 + 1)}, "of 1048577 bytes"},
+		{"many keys, which are stored twice", &csi.Volume{VolumeId: "v", VolumeContext: keys}, "of 1200000 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			switch outcome := AfterCreate(Answer{Attempt: attempt, Now: now, Volume: c.made}).(type) {

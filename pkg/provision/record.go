@@ -125,8 +125,11 @@ func (r *recorded) attempt(parts map[string]string, migration Translator, depth 
 	if err := checkRecorded(a); err != nil {
 		return nil, err
 	}
-	if a.Undoing != nil && a.Undoing.Handle == "" {
-		return nil, errors.New("it does not say which volume is being removed")
+	if a.Undoing != nil {
+		if a.Undoing.Handle == "" {
+			return nil, errors.New("it does not say which volume is being removed")
+		}
+		a.Undoing.Open = true
 	}
 	var err error
 	if request.AccessibilityRequirements, err = r.Places.requirement(parts); err != nil {

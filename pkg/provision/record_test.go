@@ -62,7 +62,7 @@ func fullAttempt() *provision.Attempt {
 		Source:   &provision.Source{Kind: "VolumeSnapshot", Namespace: "default", Name: "snap"},
 		Warnings: []topology.Warning{{Cause: "c", Text: "t"}}, Away: "away", Short: "short",
 		Open: true, Prompt: 2, NotBefore: kit.Start, Vague: kit.Start, Told: true, NoSecret: kit.Start, Bare: true, Freed: true, Full: 1, Parked: true,
-		Made: &csi.Volume{VolumeId: "v"}, Undoing: &provision.Undoing{Handle: "v", Why: "too small"},
+		Made: &csi.Volume{VolumeId: "v"}, Undoing: &provision.Undoing{Handle: "v", Why: "too small", Open: true},
 	}
 }
 

@@ -28,24 +28,35 @@ func (Undo) isOutcome() {}
 type Undoing struct {
 	Handle string `json:"handle"`
 	Why    string `json:"why,omitempty"`
+	// Open tells that a try of it may still run at the driver. What another process has left may.
+	Open bool `json:"-"`
 }
 
 // Begun is the undo as it has to be on record before the removal is asked for.
 func (u Undo) Begun() Undo {
-	next := *u.Attempt
-	next.Undoing = &Undoing{Handle: u.Handle, Why: fault.Shorten(u.Err.Error(), fault.MaxText)}
+	next, undoing := *u.Attempt, Undoing{Handle: u.Handle, Why: fault.Shorten(u.Err.Error(), fault.MaxText)}
+	if before := u.Attempt.Undoing; before != nil && before.Handle == u.Handle {
+		undoing.Open = before.Open
+	}
+	next.Undoing = &undoing
 	u.Attempt = &next
 	return u
 }
 
-// AfterFailure is the attempt once the removal has failed. A refusal that is certain leaves the volume there, and the
-// driver is asked for it again, because it may have mended it; all else is repeated.
-func (u Undo) AfterFailure(err error) *Attempt {
-	if fault.ProvesNothing(err) {
-		return u.Attempt
+// AfterFailure is the attempt once the removal has failed, with the errors of its tries in order. A refusal that is certain leaves the
+// volume there, and the driver is asked for it again, because it may have mended it; all else is repeated. So it is when an earlier try
+// may still run: the driver can refuse the next before it looks for the volume, and a late removal would destroy what was bound
+// meanwhile. Only a removal that is done ends that.
+func (u Undo) AfterFailure(tries ...error) *Attempt {
+	next, undoing := *u.Attempt, *u.Attempt.Undoing
+	var last error
+	for _, last = range tries {
+		undoing.Open = undoing.Open || fault.MayRun(last)
 	}
-	next := *u.Attempt
-	next.Undoing = nil
+	next.Undoing = &undoing
+	if !undoing.Open && !next.Bare && !fault.ProvesNothing(last) {
+		next.Undoing = nil
+	}
 	return &next
 }
 

@@ -57,7 +57,7 @@ func (c *Controller) lackSecret(ctx context.Context, in provision.ClaimInput, at
 // send makes the call, and sees to what follows.
 func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt, secrets map[string]string) (reconcile.Result, error) {
 	if !c.memory.beginWriting(attempt.Ref.UID) {
-		return reconcile.Result{After: soon}, nil // a PersistentVolume of the claim is at its end this very moment
+		return reconcile.Result{After: soon}, nil // a PersistentVolume of the claim is at its end this very moment, or an attempt was found
 	}
 	// Written first: what is remembered and not on record could be called for by another way to here.
 	err := c.write(ctx, attempt)
@@ -70,7 +70,7 @@ func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt 
 		return c.unwritten(ctx, in.Claim, err)
 	}
 	volume, err := c.createVolume(c.whileWanted(marked(ctx, attempt), attempt), in.Claim, attempt.WithSecrets(secrets))
-	if kept, _ := c.memory.of(attempt.Ref.UID); kept != nil {
+	if kept := c.memory.join(attempt.Ref.UID, started); kept != nil {
 		if kept.Undoing != nil {
 			return reconcile.Result{After: soon}, nil // found on the record meanwhile: it comes first, and the driver answers again
 		}

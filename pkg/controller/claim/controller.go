@@ -141,6 +141,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 	trace.About(ctx, trace.Subject{
 		Kind: "PersistentVolumeClaim", Namespace: key.Namespace, Name: key.Name, UID: string(key.UID), Operation: trace.Create,
 	})
+	c.memory.join(key.UID, c.Clock.Now())
 	in := c.gather(key)
 	for range maxSteps {
 		step := provision.NextClaimStep(in)

@@ -98,7 +98,7 @@ func (c *Controller) waiting(index, value string) []reconcile.Key {
 
 func (c *Controller) remembers(uid types.UID) bool {
 	attempt, refusal := c.memory.of(uid)
-	return attempt != nil || refusal != nil || c.memory.isRacing(uid)
+	return attempt != nil || refusal != nil || c.memory.isRacing(uid) || c.memory.isFound(uid)
 }
 
 func keyOf(claim *corev1.PersistentVolumeClaim) reconcile.Key {

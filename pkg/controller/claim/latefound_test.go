@@ -202,3 +202,21 @@ func TestUndoFoundAfterTheVolumeWasKept(t *testing.T) {
 		t.Errorf("a volume that was kept on purpose is deleted\n%s", h.Trace())
 	}
 }
+
+// The cache still shows a PersistentVolume of another claim that had the handle and is gone. Catches a room that believes the cache, keeps the wrong
+// volume for a holder that there is not, and forgets it with the claim.
+func TestUndoAsksWhetherTheHolderIsThere(t *testing.T) {
+	h := world(t, kit.Claim("data"), kit.Volume("theirs", kit.ClaimedBy(kit.Claim("other"))))
+	h.Driver.Next("CreateVolume", kit.Reply{Meanwhile: leaves(h), Volume: func(v *csi.Volume) *csi.Volume {
+		v.VolumeId, v.CapacityBytes = "handle-of-theirs", 1
+		return v
+	}})
+	startRecorded(h)
+	h.Stores.Hold()
+	kit.Edit(h.API, kube.Key{Name: "theirs"}, func(v *corev1.PersistentVolume) { v.Finalizers = nil })
+	kit.Remove[*corev1.PersistentVolume](h.API, kube.Key{Name: "theirs"})
+	h.Settle()
+	if calls := h.Driver.Calls("DeleteVolume"); len(calls) != 1 {
+		t.Errorf("%d removals\n%s", len(calls), h.Trace())
+	}
+}

@@ -3,6 +3,8 @@
 package claim
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +19,8 @@ import (
 type memory struct {
 	mu       sync.Mutex
 	attempts map[types.UID]*provision.Attempt
+	// found are attempts of earlier processes that wait until the claim is looked at.
+	found map[types.UID]*provision.Attempt
 	// began is when the first call for a claim was made.
 	began    map[types.UID]time.Time
 	refusals map[types.UID]*provision.Refusal
@@ -32,7 +36,7 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{
-		attempts: map[types.UID]*provision.Attempt{}, began: map[types.UID]time.Time{},
+		attempts: map[types.UID]*provision.Attempt{}, found: map[types.UID]*provision.Attempt{}, began: map[types.UID]time.Time{},
 		refusals: map[types.UID]*provision.Refusal{}, races: map[types.UID]race{}, warned: map[warned]bool{},
 		writing: map[types.UID]bool{}, settling: map[types.UID]int{},
 	}
@@ -60,7 +64,7 @@ func (m *memory) keep(attempt *provision.Attempt, now time.Time) {
 func (m *memory) beginWriting(uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.settling[uid] > 0 {
+	if m.settling[uid] > 0 || m.found[uid] != nil {
 		return false
 	}
 	m.writing[uid] = true
@@ -78,7 +82,7 @@ func (m *memory) endWriting(uid types.UID) {
 func (m *memory) beginSettling(uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.attempts[uid] != nil || m.writing[uid] {
+	if m.attempts[uid] != nil || m.found[uid] != nil || m.writing[uid] {
 		return false
 	}
 	m.settling[uid]++
@@ -122,7 +126,7 @@ func (m *memory) forget(uid types.UID) *provision.Attempt {
 func (m *memory) uses(source provision.Source) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, attempt := range m.attempts {
+	for _, attempt := range m.all() {
 		if attempt.Source != nil && *attempt.Source == source && !attempt.Freed {
 			return true
 		}
@@ -150,9 +154,10 @@ func (m *memory) isFirstWarning(class types.UID, cause string) bool {
 func (m *memory) unsettled() []*provision.Attempt {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var found []*provision.Attempt
-	for _, attempt := range m.attempts {
-		found = append(found, attempt)
-	}
-	return found
+	return m.all()
+}
+
+// all lists the attempts; it is called under the lock.
+func (m *memory) all() []*provision.Attempt {
+	return slices.AppendSeq(slices.Collect(maps.Values(m.attempts)), maps.Values(m.found))
 }

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/attempt"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
@@ -116,35 +115,6 @@ func (c *Controller) runRecorded(ctx context.Context) error {
 	return errors.Join(err, <-tended)
 }
 
-// adopt takes up what another process has begun, before anything else is done.
-func (c *Controller) adopt(ctx context.Context, found []attempt.Entry) {
-	for _, entry := range found {
-		open, err := provision.ParseRecord(provision.Written(entry.Document), c.config.Migration)
-		if err == nil && open.Ref.UID != entry.UID {
-			err = fmt.Errorf("it is recorded for claim %s and speaks of claim %s", entry.UID, open.Ref.UID)
-		}
-		if err != nil {
-			c.park(ctx, entry, err)
-			continue
-		}
-		open = open.AsResumed(c.lookup(keyOfRef(open.Ref)))
-		if newer, _ := c.memory.of(open.Ref.UID); newer != nil {
-			open = newer.Beside(open)
-		}
-		klog.FromContext(ctx).Info("Going on with a volume that an earlier process has begun", "volume", open.Name(), "claim", open.Ref.Namespace+"/"+open.Ref.Name)
-		c.memory.keep(open, c.Clock.Now())
-		c.queue.Add(keyOfRef(open.Ref))
-	}
-}
-
-// park keeps on record what cannot be repeated by this process: a newer one, or a person, may understand it.
-func (c *Controller) park(ctx context.Context, entry attempt.Entry, cause error) {
-	err := fmt.Errorf("the entry of claim %s is not understood, so that a volume may be left at the driver: %w; remove the entry when that is cleared up", entry.Key, cause)
-	klog.FromContext(ctx).Error(err, "An open attempt stays on record")
-	c.Recorder.Warning(c.record.Object(entry.Key), wellknown.ReasonProvisioningFailed, err.Error())
-	c.record.ParkUnread(entry.Key)
-}
-
 // write records an attempt before its call. Without the acknowledgement there is no call.
 func (c *Controller) write(ctx context.Context, open *provision.Attempt) error {
 	if c.record == nil {
@@ -174,10 +144,11 @@ func (c *Controller) unwritten(ctx context.Context, claim *corev1.PersistentVolu
 	return reconcile.Result{}, err
 }
 
-// finish takes an attempt that is over off the record, when that suits.
+// finish takes an attempt that is over off the record, when that suits. What was found of the claim is not over with it, and all of a
+// claim goes together.
 func (c *Controller) finish(uid types.UID) {
 	if c.record != nil {
-		c.record.Remove(uid)
+		c.memory.unlessFound(uid, func() { c.record.Remove(uid) })
 	}
 }
 

@@ -51,24 +51,29 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 		return c.unwritten(ctx, s.claim, err)
 	}
 	c.memory.keep(begun.Attempt, c.Clock.Now())
-	err = c.deleteVolume(c.whileUnheld(marked(ctx, s.attempt), s.attempt, u.Handle), &csi.DeleteVolumeRequest{VolumeId: u.Handle, Secrets: s.secrets}, func() error {
+	tries := c.deleteVolume(c.whileUnheld(marked(ctx, s.attempt), s.attempt, u.Handle), &csi.DeleteVolumeRequest{VolumeId: u.Handle, Secrets: s.secrets}, func() error {
 		return c.checkUnheld(ctx, s.attempt, u.Handle)
 	})
-	if errors.Is(err, errHeld) {
-		return reconcile.Result{After: soon}, nil // the next look finds who has it
+	if kept := c.memory.join(s.attempt.Ref.UID, c.Clock.Now()); kept != nil {
+		begun.Attempt = kept // with what was found on the record meanwhile
 	}
-	if err != nil {
-		if kept, _ := c.memory.of(s.attempt.Ref.UID); kept != nil {
-			begun.Attempt = kept
+	return c.afterUndo(ctx, s, begun, tries)
+}
+
+// afterUndo ends a removal, or keeps it for the next look. A removal that was found on the record meanwhile is not over with this one.
+func (c *Controller) afterUndo(ctx context.Context, s settlement, u provision.Undo, tries []error) (reconcile.Result, error) {
+	if kept := u.Attempt.Undoing; kept == nil || kept.Handle != u.Handle {
+		return reconcile.Result{After: soon}, nil
+	}
+	if len(tries) > 0 {
+		c.memory.keep(u.AfterFailure(tries...), c.Clock.Now())
+		last := tries[len(tries)-1]
+		if errors.Is(last, errHeld) {
+			return reconcile.Result{After: soon}, nil // the next look finds who has it
 		}
-		c.memory.keep(begun.AfterFailure(err), c.Clock.Now())
-		return c.reject(ctx, s.claim, provision.Reject{Err: u.Orphaned(err)})
+		return c.reject(ctx, s.claim, provision.Reject{Err: u.Orphaned(last)})
 	}
-	prior := s.attempt.Prior
-	if kept, _ := c.memory.of(s.attempt.Ref.UID); kept != nil {
-		prior = kept.Prior
-	}
-	c.leave(s.attempt, prior)
+	c.leave(s.attempt, u.Attempt.Prior)
 	return c.reject(ctx, s.claim, provision.Reject{Err: u.Err})
 }
 
@@ -99,33 +104,43 @@ func (c *Controller) whileUnheld(ctx context.Context, attempt *provision.Attempt
 }
 
 // deleteVolume tries a few times at once: nobody would come back for the volume later. Before each repeat it asks whether
-// it may.
-func (c *Controller) deleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest, may func() error) error {
-	var err error
+// it may. It returns the errors of all tries, none when the volume is gone.
+func (c *Controller) deleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest, may func() error) (tries []error) {
 	for try := range undoTries {
 		if try > 0 {
 			if err := may(); err != nil {
-				return err
+				return append(tries, err)
 			}
 		}
-		if err = c.Driver.DeleteVolume(ctx, request); err == nil || fault.IsNotFound(err) {
+		err := c.Driver.DeleteVolume(ctx, request)
+		if err == nil || fault.IsNotFound(err) {
 			return nil
 		}
-		if ctx.Err() != nil {
+		tries = append(tries, err)
+		if ctx.Err() != nil || errors.Is(err, errHeld) {
 			break
 		}
 	}
-	return err
+	return tries
 }
 
 // page bounds one answer of the search for a holder.
 const page = 500
 
-// fetchHolder finds the PersistentVolume that holds a handle, or nil. The cache answers most cases; that
+// fetchHolder finds the PersistentVolume that holds a handle, or nil. The cache knows most of them, and may show one that is gone; that
 // it has none proves nothing, so all are read live, in pages, with the likeliest name first.
 func (c *Controller) fetchHolder(ctx context.Context, handle string, attempt *provision.Attempt) (*corev1.PersistentVolume, error) {
-	if cached := c.Volumes.ByIndex(kube.ByHandle, kube.HandleKey(c.DriverName, handle)); len(cached) > 0 {
-		return cached[0], nil
+	for _, cached := range c.Volumes.ByIndex(kube.ByHandle, kube.HandleKey(c.DriverName, handle)) {
+		live, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.KeyOf(cached))
+		switch {
+		case kube.IsGone(err):
+			continue // the driver may give the handle anew
+		case err != nil:
+			return nil, err
+		}
+		if holds, err := c.config.Holds(live, attempt, handle); err != nil || holds {
+			return live, err
+		}
 	}
 	likely, err := kube.Fetch[*corev1.PersistentVolume](ctx, c.Client, kube.Key{Name: attempt.Name()})
 	switch {

@@ -83,7 +83,7 @@ func TestUndoWithoutAnswer(t *testing.T) {
 func TestUndoRefused(t *testing.T) {
 	h := world(t, kit.Claim("data"))
 	h.Driver.Next("CreateVolume", kit.Reply{Volume: small})
-	h.Driver.Next("DeleteVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "x"}, kit.Reply{Code: codes.FailedPrecondition, Text: "in use", Times: 4})
+	h.Driver.Next("DeleteVolume", kit.Reply{Code: codes.FailedPrecondition, Text: "in use", Times: 5})
 	startRecorded(h)
 	h.Settle()
 	if _, made := kit.Read[*corev1.PersistentVolume](h.API, kube.Key{Name: name}); !made || len(h.Driver.Calls("DeleteVolume")) != 5 {
