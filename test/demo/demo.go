@@ -22,15 +22,16 @@ const patience = 2 * time.Minute
 const introduction = `csi-tandem: a provisioner and a snapshotter beside one CSI driver, at work on a real Kubernetes control plane.
 
 The control plane (etcd, API server, controller manager, scheduler) and the two sidecars run as processes on this
-machine, nothing else is needed. %s On a new machine
-what it takes is compiled first, once, which takes ten minutes or so on two cores.
+machine. %s
 `
 
 const (
-	simulated = `Nodes are simulated: pods get scheduled and do not run; the demo plays the kubelet and
-publishes their volumes through the driver's socket.`
-	real = `Nodes are real: two kubelets with a containerd each run the pods, call the driver by
-themselves, and see and leave nothing of this machine outside their own view of it.`
+	simulated = `Nothing else is needed. Nodes are simulated: pods get scheduled and do not run; the demo plays the kubelet
+and publishes their volumes through the driver's socket. On a new machine what it takes is compiled first, once, which takes
+ten minutes or so on two cores.`
+	real = `The two workers are real nodes: a kubelet with a containerd each runs the pods and calls the driver by
+itself, as root, in mounts and processes of its own that end with the demo. Of the control plane's node there is only the
+object, with a taint. On a new machine what it takes is compiled first, once, which takes a quarter of an hour or so on two cores.`
 )
 
 // demo is one telling of the story.
