@@ -110,7 +110,7 @@ const yielding = time.Minute
 // YieldsFor tells whoever runs the work when it may begin again.
 func (foreignError) YieldsFor() time.Duration { return yielding }
 
-// RefusedError tells that there is no room for a document.
+// RefusedError tells that the record cannot do what it is asked for until somebody sees to it.
 type RefusedError struct{ text, advice string }
 
 func (e *RefusedError) Error() string { return e.text }

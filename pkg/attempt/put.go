@@ -14,6 +14,10 @@ var (
 	errStays   = errors.New("what is recorded of the volume cannot be taken off the record of open attempts without the right to write it")
 )
 
+func refuseSettling() error {
+	return &RefusedError{errStays.Error(), "the Role in deploy/provisioner/rbac.yaml grants that right; it goes on by itself then"}
+}
+
 // Put writes a document, and returns once the API server has acknowledged it: until then nothing may be
 // done that it should tell of. One that is on record as it is costs nothing. When the write fails the
 // document does not count; that it may have arrived all the same harms nobody, since nothing was done.
@@ -147,7 +151,7 @@ func (r *Record) Settle(ctx context.Context, uid types.UID) error {
 		return err
 	}
 	if r.leave(uid) {
-		return errStays
+		return refuseSettling()
 	}
 	return nil
 }

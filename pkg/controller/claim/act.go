@@ -92,6 +92,14 @@ func (c *Controller) reject(ctx context.Context, claim *corev1.PersistentVolumeC
 	return reconcile.Result{}, r.Err
 }
 
+// rejectOpen is reject for an attempt that may have made the volume. What is at the driver is told also when nobody waits for it any more.
+func (c *Controller) rejectOpen(ctx context.Context, claim *corev1.PersistentVolumeClaim, attempt *provision.Attempt, err error) (reconcile.Result, error) {
+	if claim == nil {
+		c.tell(ctx, ghost(attempt.Ref), err, provision.Sentence(err))
+	}
+	return c.reject(ctx, claim, provision.Reject{Err: err})
+}
+
 // tell puts an error where the user looks, in the given words.
 func (c *Controller) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, err error, text string) {
 	if claim != nil && ctx.Err() == nil && !kube.IsConflict(err) {

@@ -40,9 +40,12 @@ func (c *Controller) call(ctx context.Context, in provision.ClaimInput, attempt 
 // lackSecret decides about an attempt whose secret could not be read. Only when it certainly does not exist,
 // and nobody is left who could make it again, one call is ever made without.
 func (c *Controller) lackSecret(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt, cause error) (reconcile.Result, error) {
-	if !attempt.Open || !provision.IsAbandoned(in.Claim) || !apierrors.IsNotFound(cause) {
+	switch {
+	case !attempt.Open:
 		// A new attempt was not remembered yet: the next look may build it for another node.
 		return c.reject(ctx, in.Claim, provision.Reject{Err: provision.LackSecret(in, cause)})
+	case !provision.IsAbandoned(in.Claim) || !apierrors.IsNotFound(cause):
+		return c.rejectOpen(ctx, in.Claim, attempt, provision.LackSecret(in, cause))
 	}
 	outcome := provision.AfterNoSecret(provision.Answer{Attempt: attempt, Now: c.Clock.Now(), Err: cause, Claim: in.Claim})
 	if without, ok := outcome.(provision.GoWithout); ok {

@@ -41,7 +41,7 @@ func (c *Controller) save(ctx context.Context, attempt *provision.Attempt) (reco
 			return c.undoUnstorable(ctx, attempt, err)
 		}
 		if isRefusal(err) {
-			return c.reject(ctx, c.lookup(keyOfRef(attempt.Ref)), provision.Reject{Err: err})
+			return c.rejectOpen(ctx, c.lookup(keyOfRef(attempt.Ref)), attempt, err)
 		}
 		return reconcile.Result{}, err
 	}

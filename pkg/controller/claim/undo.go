@@ -71,7 +71,7 @@ func (c *Controller) afterUndo(ctx context.Context, s settlement, u provision.Un
 		if errors.Is(last, errHeld) {
 			return reconcile.Result{After: soon}, nil // the next look finds who has it
 		}
-		return c.reject(ctx, s.claim, provision.Reject{Err: u.Orphaned(last)})
+		return c.rejectOpen(ctx, s.claim, s.attempt, u.Orphaned(last))
 	}
 	c.leave(s.attempt, u.Attempt.Prior)
 	return c.reject(ctx, s.claim, provision.Reject{Err: u.Err})

@@ -49,6 +49,6 @@ func (c *Controller) undoUnstorable(ctx context.Context, attempt *provision.Atte
 	case provision.IsAbandoned(in.Claim) && apierrors.IsNotFound(err):
 		return c.lackSecret(ctx, in, undo.Begun().Attempt, err)
 	default:
-		return c.reject(ctx, in.Claim, provision.Reject{Err: cause})
+		return c.rejectOpen(ctx, in.Claim, attempt, cause)
 	}
 }

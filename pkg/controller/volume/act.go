@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
+	"github.com/csi-tandem/csi-tandem/pkg/attempt"
 	"github.com/csi-tandem/csi-tandem/pkg/driver"
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
@@ -28,6 +29,9 @@ const detachPoll = time.Minute
 
 // settlePoll is when a volume is looked at again whose making has not quite ended.
 const settlePoll = time.Second
+
+// unsettled is why it waits then.
+const unsettled = "what was begun at the driver for its claim has no end yet"
 
 // act does one step.
 func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step provision.VolumeStep) (reconcile.Result, error) {
@@ -166,7 +170,11 @@ func (c *Controller) release(ctx context.Context, volume *corev1.PersistentVolum
 		return nil // what is seen here is from before the deletion, which the watch has not told of yet
 	}
 	if err := kube.Delete(ctx, c.Client, patched); err != nil && !kube.IsGone(err) {
-		return fmt.Errorf("deleting PersistentVolume %s: %w", patched.Name, err)
+		err = fmt.Errorf("deleting PersistentVolume %s: %w", patched.Name, err)
+		if apierrors.IsForbidden(err) {
+			_, err = c.reject(ctx, volume, err)
+		}
+		return err
 	}
 	c.markSent(patched)
 	return nil
@@ -184,10 +192,14 @@ func (c *Controller) isSettled(ctx context.Context, volume *corev1.PersistentVol
 		return true, nil
 	}
 	settled, err := c.Settle(ctx, volume.Spec.ClaimRef)
-	if err != nil {
-		err = fmt.Errorf("PersistentVolume %s stays for now: %w", volume.Name, err)
+	if err == nil {
+		return settled, nil
 	}
-	return settled, err
+	err = fmt.Errorf("PersistentVolume %s stays for now: %w", volume.Name, err)
+	if refused := new(attempt.RefusedError); errors.As(err, &refused) {
+		_, err = c.reject(ctx, volume, err) // all else passes by itself
+	}
+	return false, err
 }
 
 func dropFinalizer(o *corev1.PersistentVolume) { kube.RemoveFinalizer(o, wellknown.FinalizerVolume) }

@@ -134,7 +134,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 	about(ctx, cached)
 	defer c.tidy(cached.Volume)
 	if settled, err := c.isSettled(ctx, cached.Volume, provision.NextVolumeStep(cached)); err != nil || !settled {
-		return reconcile.Result{After: settlePoll}, err
+		return reconcile.Result{After: settlePoll, Why: unsettled}, err
 	}
 	in, step, err := c.Look(ctx, key)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 	}
 	reconcile.Chose(ctx, step)
 	if settled, err := c.isSettled(ctx, in.Volume, step); err != nil || !settled {
-		return reconcile.Result{After: settlePoll}, err
+		return reconcile.Result{After: settlePoll, Why: unsettled}, err
 	}
 	return c.act(ctx, in, step)
 }
