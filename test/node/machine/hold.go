@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -113,8 +114,16 @@ func mountCgroups(all []cgroup.Hierarchy) error {
 	return nil
 }
 
-// mountUnified also leaves the root of version 2 to groups, which get controllers only from one without processes.
+// mountUnified also leaves the root of version 2 to groups, which get controllers only from one without processes. The view of the
+// whole machine goes first: the kernel refuses a second mount of the same file system at the same place.
 func mountUnified() error {
+	var err error
+	for err == nil {
+		err = unix.Unmount(cgroupRoot, unix.MNT_DETACH)
+	}
+	if !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("unmounting %s: %w", cgroupRoot, err)
+	}
 	if err := unix.Mount("cgroup2", cgroupRoot, "cgroup2", 0, ""); err != nil {
 		return fmt.Errorf("mounting cgroup2: %w", err)
 	}
