@@ -12,7 +12,6 @@ import (
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
@@ -44,7 +43,7 @@ func (c *Controller) lackSecret(ctx context.Context, in provision.ClaimInput, at
 	case !attempt.Open:
 		// A new attempt was not remembered yet: the next look may build it for another node.
 		return c.reject(ctx, in.Claim, provision.Reject{Err: provision.LackSecret(in, cause)})
-	case !provision.IsAbandoned(in.Claim) || !apierrors.IsNotFound(cause):
+	case !isGoneForGood(in, cause):
 		return c.rejectOpen(ctx, in.Claim, attempt, provision.LackSecret(in, cause))
 	}
 	outcome := provision.AfterNoSecret(provision.Answer{Attempt: attempt, Now: c.Clock.Now(), Err: cause, Claim: in.Claim})
@@ -161,9 +160,10 @@ func (c *Controller) whileWanted(ctx context.Context, attempt *provision.Attempt
 	})
 }
 
-// leave ends an attempt, and goes back to the one before it that is still open, if there is one.
+// leave ends an attempt, and goes back to the one before it that is still open, if there is one. That one was not answered, and has no handle.
 func (c *Controller) leave(attempt, left *provision.Attempt) {
 	if left != nil {
+		c.handles.free(attempt.Ref.UID)
 		c.memory.keep(left, c.Clock.Now())
 		return
 	}

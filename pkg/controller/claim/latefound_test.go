@@ -220,3 +220,35 @@ func TestUndoAsksWhetherTheHolderIsThere(t *testing.T) {
 		t.Errorf("%d removals\n%s", len(calls), h.Trace())
 	}
 }
+
+// A wrong volume is removed while an earlier request for the same claim is still open, and the driver gives its handle to another claim, as those
+// do that number their volumes. Catches a room that takes the handle for one that the first claim still has: the other claim would never get
+// its volume, which stays at the driver when that claim goes.
+func TestUndoGivesTheHandleBack(t *testing.T) {
+	h := kit.New(t)
+	h.Driver.Capabilities = withTopology()
+	h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer),
+		kit.Claim("data", kit.OnNode("n1")), kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"),
+		kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"))
+	h.Play(kit.Binder(h.API))
+	number := func(size int64) func(*csi.Volume) *csi.Volume {
+		return func(v *csi.Volume) *csi.Volume { v.VolumeId, v.CapacityBytes = "7", size; return v }
+	}
+	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "late"}, kit.Reply{Volume: number(1)})
+	h.Horizon = 100 * time.Millisecond
+	startRecorded(h)
+	h.Settle()
+	h.Restart()
+	kit.Edit(h.API, dataKey, kit.OnNode("n2"))
+	h.Driver.Next("DeleteVolume", kit.Reply{Meanwhile: leaves(h)})
+	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.Unavailable, Text: "x"}) // the earlier request stays open
+	startRecorded(h)
+	h.Settle()
+	h.Put(kit.Claim("other", kit.OnNode("n2")))
+	h.Driver.Next("CreateVolume", kit.Reply{Volume: number(1 << 30)})
+	h.Horizon = time.Second / 2
+	h.Settle()
+	if v := kit.All[*corev1.PersistentVolume](h.API); len(v) != 1 || v[0].Spec.CSI.VolumeHandle != "7" {
+		t.Errorf("%d PersistentVolumes\n%s", len(v), h.Trace())
+	}
+}

@@ -190,11 +190,16 @@ func (c *Controller) standBack(ctx context.Context, in provision.ClaimInput, s p
 
 // discard removes a volume that was made here for a claim which is another node's by now.
 func (c *Controller) discard(ctx context.Context, attempt *provision.Attempt) (reconcile.Result, error) {
+	in, undo := c.gather(keyOfRef(attempt.Ref)), provision.Strayed(attempt)
 	secrets, err := kube.FetchSecret(ctx, c.Client, secretKey(attempt.Secret))
-	if err != nil {
+	switch {
+	case err == nil:
+		return c.undo(ctx, settlement{attempt: attempt, secrets: secrets}, undo)
+	case isGoneForGood(in, err):
+		return c.lackSecret(ctx, in, undo.Begun().Attempt, err)
+	default:
 		return reconcile.Result{}, fmt.Errorf("removing volume %s, which another node has made as well: %w", attempt.Name(), err)
 	}
-	return c.undo(ctx, settlement{attempt: attempt, secrets: secrets}, provision.Strayed(attempt))
 }
 
 // Freed looks again at the claims that no node has taken, because there may be more room here.

@@ -8,7 +8,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
@@ -31,5 +34,28 @@ func TestStrayVolumeThatMayBeGone(t *testing.T) {
 	n.Settle()
 	if volumes := kit.All[*corev1.PersistentVolume](n.API); len(volumes) != 1 || n.made()["n1"] != 1 {
 		t.Errorf("%d PersistentVolumes, volumes on %v\n%s", len(volumes), n.made(), n.Trace())
+	}
+}
+
+// TestStrayVolumeWithoutItsSecret: the claim has a volume of another node, and its namespace takes claim and secret along before the stray one is
+// removed. Catches a node that waits for the secret for ever, with the volume at its driver.
+func TestStrayVolumeWithoutItsSecret(t *testing.T) {
+	n := onNodes(t, map[string]int64{"n1": 10 * gib}, kit.Claim("data", kit.OnNode("n1")), kit.Secret("s", map[string]string{"key": "v"}),
+		kit.Class(kit.ClassName, kit.WaitForConsumer, func(c *storagev1.StorageClass) {
+			c.Parameters = map[string]string{wellknown.ParamSecretName: "s", wellknown.ParamSecretNamespace: kit.Namespace}
+		}))
+	n.drivers["n1"].Next("CreateVolume", kit.Reply{Meanwhile: func() {
+		n.Stores.Hold() // a node does not see the volumes of others
+		n.Put(kit.Volume(name, kit.ClaimedBy(kit.Claim("data")), func(v *corev1.PersistentVolume) {
+			v.Spec.ClaimRef.UID, v.Spec.CSI.VolumeHandle = dataUID.UID, "of-n2"
+		}))
+		kit.Remove[*corev1.PersistentVolumeClaim](n.API, dataKey)
+		kit.Remove[*corev1.Secret](n.API, kube.Key{Namespace: kit.Namespace, Name: "s"})
+		n.Stores.Claims.Drop(kit.Claim("data", func(c *corev1.PersistentVolumeClaim) { c.UID = dataUID.UID }))
+	}})
+	n.Horizon = 30 * time.Minute
+	n.Settle()
+	if left := n.drivers["n1"].Inventory(); len(left) != 0 {
+		t.Errorf("left at the driver: %v\n%s", left, n.Trace())
 	}
 }

@@ -46,9 +46,15 @@ func (c *Controller) undoUnstorable(ctx context.Context, attempt *provision.Atte
 	switch {
 	case err == nil:
 		return c.undo(ctx, settlement{claim: in.Claim, attempt: attempt, secrets: secrets}, undo)
-	case provision.IsAbandoned(in.Claim) && apierrors.IsNotFound(err):
+	case isGoneForGood(in, err):
 		return c.lackSecret(ctx, in, undo.Begun().Attempt, err)
 	default:
 		return c.rejectOpen(ctx, in.Claim, attempt, cause)
 	}
+}
+
+// isGoneForGood tells that a secret does not exist, and that nobody is left who could make it again: its namespace takes both along. Then what
+// is to be removed becomes a removal that is open, which goes without the secret after a while.
+func isGoneForGood(in provision.ClaimInput, err error) bool {
+	return provision.IsAbandoned(in.Claim) && apierrors.IsNotFound(err)
 }
