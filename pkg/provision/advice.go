@@ -79,7 +79,7 @@ const nextTry = "at its next try, which comes after --retry-interval-max (5m if 
 
 // annotating is what wakes the work on an object: each change of the object does.
 func annotating(object string) string {
-	return "kubectl annotate " + object + " --overwrite csi-tandem.io/retry=$(date +%s)"
+	return "kubectl annotate " + object + " --overwrite " + wellknown.AnnRetry + "=$(date +%s)"
 }
 
 // lackAbandonedSecret advises about the secret of an open call whose claim is gone, or going.

@@ -114,21 +114,18 @@ func adviseSecret(in ContentInput, step ContentStep, err error) string {
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return who + ": create that secret; " + nextTry(c, step) + goesWithout(c, step)
+		return who + ": create that secret; " + nextTry(c) + goesWithout(c, step)
 	case apierrors.IsForbidden(err):
-		return who + ": give the snapshotter the right to get secrets, as deploy/snapshotter/rbac.yaml does; " + nextTry(c, step)
+		return who + ": give the snapshotter the right to get secrets, as deploy/snapshotter/rbac.yaml does; " + nextTry(c)
 	}
 	return ""
 }
 
 // nextTry is when a call is tried again that waits for its secret, and how to have that sooner: no watch tells of
-// secrets, since nobody may list them, and a change of the content does not shorten the wait.
-func nextTry(c *snapv1.VolumeSnapshotContent, step ContentStep) string {
-	const again = "it is tried again by itself, after --retry-interval-max (5m if it is not set) at the latest, or when the snapshotter is restarted"
-	if _, takes := step.(Create); takes && c.DeletionTimestamp == nil {
-		return again + "; a new VolumeSnapshot is tried at once"
-	}
-	return again
+// secrets, since nobody may list them.
+func nextTry(c *snapv1.VolumeSnapshotContent) string {
+	return "it is tried again by itself, after --retry-interval-max (5m if it is not set) at the latest, or at once with kubectl annotate vsc " +
+		c.Name + " --overwrite " + wellknown.AnnRetry + "=$(date +%s)"
 }
 
 // goesWithout says of what goes that it does not wait for its secret for ever. A call that only looks needs it.

@@ -43,6 +43,10 @@ const (
 	// value "yes" the content goes without anybody asking the driver. What it has stored stays there.
 	AnnDriverGone = "csi-tandem.io/driver-gone"
 
+	// AnnRetry is for users to put on an object that waits for its next try: each new value has it tried at once. Claims and
+	// PersistentVolumes are tried again at any change, contents at this one.
+	AnnRetry = "csi-tandem.io/retry"
+
 	// AnnMarkYes is the only value of marks.
 	AnnMarkYes = "yes"
 )

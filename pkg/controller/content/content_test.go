@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	"google.golang.org/grpc/codes"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
@@ -248,38 +247,6 @@ func TestLostBeforeReady(t *testing.T) {
 		if strings.Contains(stored, "snapshot") {
 			t.Errorf("at the driver: %v", h.Driver.Inventory())
 		}
-	}
-}
-
-func TestSecretsAreLive(t *testing.T) {
-	h, _ := start(t)
-	h.Driver.Secrets = map[string]string{"k": "v1"}
-	c := bound(h, func(c *kube.Content) {
-		c.Annotations = map[string]string{wellknown.AnnSnapshotDeletionSecretName: "s", wellknown.AnnSnapshotDeletionSecretNamespace: kit.Namespace}
-	})
-	h.Horizon = 2 * time.Second
-	h.Settle()
-	if got := now(h, c); got.Annotations[wellknown.AnnBeingCreated] != "" || got.Status.Error == nil || len(h.Driver.Calls()) > 0 {
-		t.Errorf("W3 a missing secret leaves no mark and makes no call: %+v", got)
-	}
-	h.Put(kit.Secret("s", map[string]string{"k": "v1"}))
-	h.Horizon = time.Minute
-	h.Settle()
-	if got := now(h, c); !*got.Status.ReadyToUse {
-		t.Fatalf("S4 S67 %+v", got.Status)
-	}
-	kit.Remove[*corev1.Secret](h.API, kube.Key{Namespace: kit.Namespace, Name: "s"})
-	h.Driver.Secrets = nil
-	at := h.Clock.Now()
-	deleteBoth(h, c)
-	h.Horizon = 10 * time.Minute
-	h.Settle()
-	calls := h.Driver.Calls("DeleteSnapshot")
-	if waited := h.Clock.Now().Sub(at); len(calls) != 1 || waited < 2*time.Minute || len(kit.All[*kube.Content](h.API)) > 0 {
-		t.Errorf("S88 W9 waited %v, calls %v", waited, calls)
-	}
-	if events := strings.Join(h.Recorder.Events(), "\n"); strings.Count(events, "SnapshotDeleteError") != 1 {
-		t.Errorf("S88 told once: %s", events)
 	}
 }
 

@@ -128,6 +128,16 @@ func (c *Controller) remember(uid types.UID, attempt snapshot.Attempt) {
 	c.attempts[uid] = attempt
 }
 
+// hasten lets the next try come at once.
+func (c *Controller) hasten(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if attempt, ok := c.attempts[uid]; ok {
+		attempt.NotBefore = time.Time{}
+		c.attempts[uid] = attempt
+	}
+}
+
 func (c *Controller) forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

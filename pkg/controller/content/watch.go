@@ -36,6 +36,9 @@ func (c *Controller) add(keys []reconcile.Key) {
 // would cut short the wait for the next try; what is being deleted always counts.
 func (c *Controller) OnContent(change kube.Change[*kube.Content]) []reconcile.Key {
 	key := []reconcile.Key{{Name: change.Object().Name}}
+	if isHastened(change) {
+		c.hasten(change.New.UID)
+	}
 	switch {
 	case change.Deleted:
 		c.forget(change.Old.UID)
@@ -54,6 +57,11 @@ func (c *Controller) OnContent(change kube.Change[*kube.Content]) []reconcile.Ke
 	default:
 		return nil
 	}
+}
+
+// isHastened tells that somebody does not want to wait for the next try.
+func isHastened(change kube.Change[*kube.Content]) bool {
+	return !change.Deleted && change.Old != nil && change.Old.Annotations[wellknown.AnnRetry] != change.New.Annotations[wellknown.AnnRetry]
 }
 
 // othersAnnotations are those that we do not write.
