@@ -76,6 +76,8 @@ func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name st
 	l.showRoom(ctx)
 	if name := l.claim.Spec.VolumeName; name != "" {
 		l.explainVolume(ctx, name)
+	}
+	if l.claim.Spec.VolumeName != "" || waitsForConsumer(l.class) {
 		l.showUsers(ctx)
 	}
 	l.askSource(ctx)

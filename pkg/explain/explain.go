@@ -45,7 +45,7 @@ type Report struct {
 	Machines []Machine   `json:"machines"`
 	// Room is where the scheduler is told that there is some, for a claim that waits for it.
 	Room []Room `json:"room,omitempty"`
-	// Users are the pods that use a claim which is bound, and what they wait for.
+	// Users are the pods that use a claim which is bound or waits for its first pod, and what they wait for.
 	Users []User `json:"pods,omitempty"`
 	// Holders are the finalizers of all objects of the explanation.
 	Holders []Holder `json:"finalizers,omitempty"`

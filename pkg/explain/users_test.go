@@ -191,6 +191,27 @@ func TestUsersEvents(t *testing.T) {
 	}
 }
 
+// TestUsersOfWaitingClaim: a claim that waits for its first pod names the one that is there and that no node may take. Catches advice
+// to start a pod, with no word about the one that was started.
+func TestUsersOfWaitingClaim(t *testing.T) {
+	h := kit.New(t)
+	h.Put(kit.Claim("data"), kit.Class(kit.ClassName, kit.WaitForConsumer), pod("a", refused))
+	text := written(t, explainClaim(t, h, askedDriver(flat())), "text")
+	if got, want := paragraph(text, "Pods that use the claim"), "a is on no node yet because Unschedulable: 0/2 nodes are available"; got != want {
+		t.Errorf("says %s, want %s", got, want)
+	}
+	bare := kit.New(t)
+	bare.Put(kit.Claim("data"), kit.Class(kit.ClassName, kit.WaitForConsumer))
+	if text := written(t, explainClaim(t, bare, askedDriver(flat())), "text"); !strings.Contains(text, "used by   no pod\n") {
+		t.Error(text)
+	}
+	soon := kit.New(t)
+	soon.Put(kit.Claim("data"), kit.Class(kit.ClassName), pod("a", refused))
+	if report := explainClaim(t, soon, askedDriver(flat())); len(report.Users) > 0 {
+		t.Errorf("a claim that is made at once is held up by nobody's pod: %+v", report.Users)
+	}
+}
+
 // TestUsersGoingClaim: a claim that cannot go because of pods names them, those that have ended too.
 func TestUsersGoingClaim(t *testing.T) {
 	h := kit.New(t)

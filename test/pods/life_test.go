@@ -20,7 +20,7 @@ func TestFileSystem(t *testing.T) {
 	t.Parallel()
 	w := begin(t)
 	w.claim("disk", late)
-	w.explain(shared.provisioner, "disk", "WaitForFirstConsumer", "start a pod that uses the claim")
+	w.explain(shared.provisioner, "disk", "WaitForFirstConsumer", "used by no pod", "start a pod that uses the claim")
 	w.pod("writer", "disk", on(first))
 	pod := w.runs("writer")
 	w.says(pod, "echo hello > /data/file && sync && cat /data/file", "hello")
