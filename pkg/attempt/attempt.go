@@ -73,7 +73,7 @@ const (
 	// maxDocument bounds one entry, and growthBytes is what one that is on record may become longer by: what happens to the volume has to
 	// find room there.
 	maxDocument = 256 << 10
-	growthBytes = 8 << 10
+	growthBytes = 32 << 10
 	// maxOver bounds the memory of what was settled without a readable record.
 	maxOver = 10_000
 )

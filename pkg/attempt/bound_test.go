@@ -67,8 +67,8 @@ func TestGrowth(t *testing.T) {
 	h := kit.New(t)
 	a := begin(t, h, "a")
 	put(t, h, a, "u1", text(strings.Repeat("x", 256<<10)))
-	put(t, h, a, "u1", text(strings.Repeat("x", 256<<10+4<<10)))
-	put(t, h, a, "u1", text(strings.Repeat("x", 256<<10+7<<10)))
+	put(t, h, a, "u1", text(strings.Repeat("x", 256<<10+16<<10)))
+	put(t, h, a, "u1", text(strings.Repeat("x", 256<<10+31<<10)))
 	var refused *attempt.RefusedError
 	if err := a.Put(h.Ctx, "u1", text(strings.Repeat("x", 300<<10))); !errors.As(err, &refused) {
 		t.Error("it grows without a bound:", err)

@@ -43,6 +43,10 @@ func (u Undo) Begun() Undo {
 	return u
 }
 
+// IsRecorded tells that the removal has to be on record before it is asked for. A volume whose id is never stored is bound to nobody, however
+// late it is removed, and the id would not fit.
+func (u Undo) IsRecorded() bool { return len(u.Handle) <= maxHandle }
+
 // AfterFailure is the attempt once the removal has failed, with the errors of its tries in order. A refusal that is certain leaves the
 // volume there, and the driver is asked for it again, because it may have mended it; all else is repeated. So it is when an earlier try
 // may still run: the driver can refuse the next before it looks for the volume, and a late removal would destroy what was bound

@@ -69,7 +69,7 @@ func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt 
 	}
 	c.memory.endWriting(attempt.Ref.UID)
 	if err != nil {
-		return c.unwritten(ctx, in.Claim, err)
+		return c.unwritten(ctx, in.Claim, attempt, err)
 	}
 	volume, err := c.createVolume(c.whileWanted(marked(ctx, attempt), attempt), in.Claim, attempt.WithSecrets(secrets))
 	if kept := c.memory.join(attempt.Ref.UID, started); kept != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/attempt"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
@@ -46,16 +47,20 @@ func (c *Controller) parse(entry attempt.Entry) (*provision.Attempt, error) {
 		return nil, err
 	case open.Ref.UID != entry.UID:
 		return nil, fmt.Errorf("it is recorded for claim %s and speaks of claim %s", entry.UID, open.Ref.UID)
-	case entry.Doubtful && !c.waitsFor(open):
+	case entry.Doubtful && !c.isKept(open):
 		return nil, errDoubtful
 	}
 	return open, nil
 }
 
-// waitsFor tells that a claim has no volume yet, so that none of it came to its end.
-func (c *Controller) waitsFor(open *provision.Attempt) bool {
+// isKept tells that a claim is there, and so is its volume if it has one: none of it came to its end.
+func (c *Controller) isKept(open *provision.Attempt) bool {
 	claim := c.lookup(keyOfRef(open.Ref))
-	return !provision.IsAbandoned(claim) && claim.Spec.VolumeName == ""
+	if provision.IsAbandoned(claim) || claim.Spec.VolumeName == "" {
+		return !provision.IsAbandoned(claim)
+	}
+	_, ok := c.Volumes.Lookup(kube.Key{Name: claim.Spec.VolumeName})
+	return ok
 }
 
 // park keeps on record what cannot be repeated by this process: a newer one, or a person, may understand it.

@@ -169,11 +169,15 @@ func wantNothingLeft(t *testing.T, h *lateRight) {
 // waits is gone on with; one of a claim that is gone is told of and left to a person. Catches a room that makes a volume anew, and deletes it,
 // which somebody has kept since.
 func TestDoubtfulEntries(t *testing.T) {
-	for title, isGone := range map[string]bool{"the claim waits": false, "the claim is gone": true} {
+	other, same := tier("lead"), func(*storagev1.StorageClass) {}
+	for title, c := range map[string]struct {
+		class  func(*storagev1.StorageClass)
+		isGone bool
+	}{"the claim waits": {other, false}, "the claim has its volume": {same, false}, "the claim is gone": {other, true}} {
 		t.Run(title, func(t *testing.T) {
-			h := newLateRight(t, tier("lead"))
+			h := newLateRight(t, c.class)
 			h.Settle()
-			if isGone {
+			if c.isGone {
 				leaves(h.Harness)()
 			}
 			for i := range 20_000 {
@@ -184,7 +188,7 @@ func TestDoubtfulEntries(t *testing.T) {
 			h.begin()
 			h.Settle()
 			said := strings.Contains(strings.Join(h.Log.Lines(), "\n"), "the entry of claim "+string(dataUID.UID)+" is not understood, so that a volume may be left at the driver: more volumes came to their end")
-			if said != isGone {
+			if said != c.isGone {
 				t.Errorf("told %v\n%s", said, strings.Join(h.Log.Lines(), "\n"))
 			}
 		})

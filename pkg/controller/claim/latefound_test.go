@@ -105,6 +105,20 @@ func TestUndoOfLongCause(t *testing.T) {
 	}
 }
 
+// The id of a volume is longer than what is stored, and than what fits on the record. Catches a removal that waits for room which never comes, with
+// the volume at the driver.
+func TestUndoOfALongID(t *testing.T) {
+	h := world(t, kit.Claim("data"))
+	id := strings.Repeat("x", 300<<10)
+	h.Driver.Next("CreateVolume", kit.Reply{Meanwhile: leaves(h), Volume: func(v *csi.Volume) *csi.Volume { v.VolumeId = id; return v }})
+	startRecorded(h)
+	h.Settle()
+	calls := h.Driver.Calls("DeleteVolume")
+	if len(calls) != 1 || calls[0].Request.(*csi.DeleteVolumeRequest).GetVolumeId() != id || len(onRecord(h)) != 0 {
+		t.Error(len(calls), onRecord(h), h.Trace())
+	}
+}
+
 // The removal of one process has no certain outcome; the next has no right to the record at first. Catches one that asks for the volume anew
 // before the removal has an end.
 func TestUndoFoundLate(t *testing.T) {

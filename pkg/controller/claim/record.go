@@ -136,12 +136,16 @@ func (c *Controller) write(ctx context.Context, open *provision.Attempt) error {
 
 // unwritten ends a look whose attempt could not be recorded. Users hear of it only when they can do
 // something; the API server's own troubles pass.
-func (c *Controller) unwritten(ctx context.Context, claim *corev1.PersistentVolumeClaim, err error) (reconcile.Result, error) {
+func (c *Controller) unwritten(ctx context.Context, claim *corev1.PersistentVolumeClaim, open *provision.Attempt, err error) (reconcile.Result, error) {
 	var refused *attempt.RefusedError
-	if errors.As(err, &refused) {
+	switch {
+	case !errors.As(err, &refused):
+		return reconcile.Result{}, err
+	case open.Open:
+		return c.rejectOpen(ctx, claim, open, err)
+	default:
 		return c.reject(ctx, claim, provision.Reject{Err: err})
 	}
-	return reconcile.Result{}, err
 }
 
 // finish takes an attempt that is over off the record, when that suits. What was found of the claim is not over with it, and all of a

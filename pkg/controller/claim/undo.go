@@ -46,9 +46,11 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 	}
 	// Written before the removal is asked for: the next process must know of it, even if this one dies right after.
 	begun := u.Begun()
-	if err := c.write(ctx, begun.Attempt); err != nil {
-		c.memory.keep(u.Attempt, c.Clock.Now())
-		return c.unwritten(ctx, s.claim, err)
+	if u.IsRecorded() {
+		if err := c.write(ctx, begun.Attempt); err != nil {
+			c.memory.keep(u.Attempt, c.Clock.Now())
+			return c.unwritten(ctx, s.claim, begun.Attempt, err)
+		}
 	}
 	c.memory.keep(begun.Attempt, c.Clock.Now())
 	tries := c.deleteVolume(c.whileUnheld(marked(ctx, s.attempt), s.attempt, u.Handle), &csi.DeleteVolumeRequest{VolumeId: u.Handle, Secrets: s.secrets}, func() error {
