@@ -63,8 +63,8 @@ func TestNew(t *testing.T) {
 func TestProvesNothing(t *testing.T) {
 	for code, want := range map[codes.Code]bool{
 		codes.Internal: true, codes.PermissionDenied: true, codes.Unauthenticated: true, codes.ResourceExhausted: true,
-		codes.NotFound: true, codes.FailedPrecondition: true,
-		codes.InvalidArgument: false, codes.AlreadyExists: false, codes.OutOfRange: false,
+		codes.NotFound: true, codes.FailedPrecondition: true, codes.AlreadyExists: true,
+		codes.InvalidArgument: false, codes.OutOfRange: false,
 	} {
 		if got := ProvesNothing(New(CreateVolume, status.Error(code, ""))); got != want {
 			t.Errorf("%v: %v, want %v", code, got, want)

@@ -55,3 +55,21 @@ func TestGoneAndNotOver(t *testing.T) {
 		})
 	}
 }
+
+// TestAlreadyThereIsNoEnd: the answer to the first call is lost, and to the very same request the driver says that it has a volume of that name which
+// is another: it compares what it made with what it was asked for, and does not know its own again. Catches a room that takes that for "nothing
+// was made", and forgets the volume with the claim.
+func TestAlreadyThereIsNoEnd(t *testing.T) {
+	h := world(t, kit.Claim("data"))
+	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "late", Done: true}, kit.Reply{Code: codes.AlreadyExists, Text: "it differs", Times: 999})
+	startRecorded(h)
+	h.Horizon = 10 * time.Minute
+	h.Settle()
+	leaves(h)()
+	h.Horizon = 2 * time.Hour
+	h.Settle()
+	said := strings.Join(h.Log.Lines(), "\n")
+	if !strings.Contains(said, lost+name+" was made; look for it there: rpc error: code = AlreadyExists desc = it differs") || len(onRecord(h)) != 1 {
+		t.Errorf("on record %v\n%s", onRecord(h), said)
+	}
+}
