@@ -28,7 +28,7 @@ func NextContentStep(in ContentInput) ContentStep {
 	if isForeign(in) {
 		in.Class = nil // one that took the name of the class which the snapshot was taken with
 	}
-	if in.Attempt.Replacement != "" {
+	if in.Attempt.Replacement != "" && in.Attempt.Lost {
 		return nextRemove(in)
 	}
 	if c.DeletionTimestamp != nil {

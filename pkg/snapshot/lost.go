@@ -19,8 +19,8 @@ import (
 // at least a minute later.
 // Anything less may be the snapshot itself, from a driver that has begun to write its ids in another way.
 //
-// An answer may be lost, and so may the process that heard it. So a content that goes before it was ready asks once more: the same
-// question has the same answer, and makes nothing new.
+// An answer may be lost, and so may the process that heard it. So a content that goes before it was ready asks once more, and what is
+// answered to its name then goes with it, under whatever id: it was taken for nobody else, or by this very question.
 
 // certainlyLater is by how much a replacement has to be younger than what is on record. The time on record may be of our clock, when
 // the driver gave none, and a restart forgets that.
@@ -46,19 +46,11 @@ func confirmReplacement(in *ContentInput, answer Answer) bool {
 
 // afterQuestion follows a CreateSnapshot that only asked, by the name, for a snapshot whose handle is on record.
 func afterQuestion(in ContentInput, answer Answer, err error) After {
-	known, first := handleOf(in.Content), in.Attempt.Suspect.Handle == ""
 	switch {
-	case err == nil && answer.Handle == known:
+	case err == nil && answer.Handle == handleOf(in.Content):
 		return checked(in, afterMade(in, answer))
-	case err == nil && confirmReplacement(&in, answer):
-		return afterReplacement(in, answer)
 	case err == nil:
-		// A driver that lost the first snapshot must not pass another one off under the old creation time.
-		after := afterFailedCreate(in, fmt.Errorf("the driver answered with snapshot %q, but the content holds %q", answer.Handle, known))
-		if first && isReplacement(in, answer) {
-			return after // the same answer once more makes it certain
-		}
-		return checked(in, after)
+		return afterAnother(in, answer)
 	}
 	after := afterFailedCreate(in, err)
 	if in.Content.DeletionTimestamp == nil {
@@ -74,6 +66,25 @@ func afterQuestion(in ContentInput, answer Answer, err error) After {
 	return after
 }
 
+// afterAnother follows an answer with another id than the one on record.
+func afterAnother(in ContentInput, answer Answer) After {
+	isFirst := in.Attempt.Suspect.Handle == ""
+	switch {
+	case isEnd(in) && (answer.Source == "" || answer.Source == *in.Content.Spec.Source.VolumeHandle):
+		after := checked(in, After{Attempt: in.Attempt})
+		after.Attempt.Replacement = answer.Handle
+		return after
+	case confirmReplacement(&in, answer):
+		return afterReplacement(in, answer)
+	}
+	// A driver that lost the first snapshot must not pass another one off under the old creation time.
+	after := afterFailedCreate(in, fmt.Errorf("the driver answered with snapshot %q, but the content holds %q", answer.Handle, handleOf(in.Content)))
+	if isFirst && isReplacement(in, answer) {
+		return after // the same answer once more makes it certain
+	}
+	return checked(in, after)
+}
+
 // checked notes that nothing is in the place of a snapshot that goes.
 func checked(in ContentInput, after After) After {
 	if in.Content.DeletionTimestamp != nil {
@@ -82,9 +93,17 @@ func checked(in ContentInput, after After) After {
 	return after
 }
 
+// isEnd tells that the snapshot is certainly to be deleted, so that it is of no interest any more which one it is.
+func isEnd(in ContentInput) bool {
+	return in.Content.DeletionTimestamp != nil && in.Live && permissionOf(in) == granted && ownsData(in) && in.SharedWith == ""
+}
+
 // nextEnd deletes, and asks before where another snapshot may have been taken in the place of a lost one.
 func nextEnd(in ContentInput) ContentStep {
 	c := in.Content
+	if in.Attempt.Replacement != "" {
+		return nextRemove(in)
+	}
 	if isContentReady(c) || c.Spec.Source.VolumeHandle == nil || in.Attempt.Listed || in.Attempt.Checked {
 		return nextDelete(in)
 	}
@@ -113,8 +132,10 @@ func afterLoss(in ContentInput, err error) After {
 func AfterRemove(in ContentInput, kept string, err error) After {
 	if err == nil || fault.IsNotFound(err) || kept != "" {
 		after := After{Attempt: in.Attempt}
-		after.Attempt.Replacement = ""
-		after.Attempt.NotBefore = in.Now.Add(grow(in.Options.RetryStart, in.Options.RetryMax, max(in.Attempt.Failures, 1)))
+		after.Attempt.Replacement, after.Attempt.NotBefore = "", time.Time{}
+		if in.Content.DeletionTimestamp == nil {
+			after.Attempt.NotBefore = in.Now.Add(grow(in.Options.RetryStart, in.Options.RetryMax, max(in.Attempt.Failures, 1)))
+		}
 		return after
 	}
 	after := afterFailure(in, err)
@@ -123,7 +144,7 @@ func AfterRemove(in ContentInput, kept string, err error) After {
 	return after
 }
 
-// nextRemove removes a replacement. It comes before all else, the end of the content too: nobody else knows of it.
+// nextRemove removes a replacement. What is certainly one goes before all else, the end of the content too: nobody else knows of it.
 func nextRemove(in ContentInput) ContentStep {
 	step := nextDelete(in)
 	if d, ok := step.(Delete); ok {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -78,6 +79,7 @@ func TestQuestionBeforeTheEnd(t *testing.T) {
 		i.Content.DeletionTimestamp, i.Snapshot, i.Live = &metav1.Time{Time: now}, Deleting, true
 		i.Content.Spec.VolumeSnapshotClassName, i.Class = ptr("snapc"), class("snapc", driverName)
 	}
+	answered := func(i *ContentInput) { i.Attempt.Checked, i.Attempt.Replacement = true, "s-2" }
 	asks := func(in ContentInput) Poll { return nextPoll(in, "s-1").(Poll) }
 	checkContents(t, []contentRow{
 		{"a list only", con(cut, leaves, can(list)), asks(con(cut, leaves, can(list)))},
@@ -87,5 +89,11 @@ func TestQuestionBeforeTheEnd(t *testing.T) {
 		{"no list", con(cut, leaves), Delete{Handle: "s-1"}},
 		{"asked by its handle", con(cut, leaves, can(get, list)), Delete{Handle: "s-1"}},
 		{"ready", con(finished, leaves, can(list)), Delete{Handle: "s-1"}},
+		{"what was answered then goes first", con(cut, leaves, can(list), answered), Remove{Handle: "s-2"}},
+		{"it stays with a snapshot that lives", con(cut, leaves, can(list), answered, func(i *ContentInput) { i.Snapshot = Alive }), asks(con(cut, leaves, can(list)))},
+		{"nothing goes on an old word", con(cut, leaves, can(list), answered, func(i *ContentInput) { i.Live = false }), Confirm{}},
+		{"nor of what is retained", con(cut, leaves, can(list), answered, func(i *ContentInput) {
+			i.Content.Spec.DeletionPolicy = snapv1.VolumeSnapshotContentRetain
+		}), ReleaseContent{}},
 	})
 }

@@ -106,6 +106,9 @@ func (r *round) look(ctx context.Context, in *snapshot.ContentInput, step snapsh
 	}
 	if step.List {
 		listed, err := r.Driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SnapshotId: step.Handle, Secrets: secrets})
+		if fault.IsNotFound(err) {
+			err = nil // meant as an empty list, which the CSI spec wants
+		}
 		if !fault.IsNotFound(failed) {
 			failed = err
 		}
@@ -155,7 +158,18 @@ func (r *round) recheck(ctx context.Context, handle string) error {
 		return errChanged
 	}
 	in, ok := r.gather()
-	if again, isDelete := snapshot.NextContentStep(in).(snapshot.Delete); !ok || !isDelete || again.Handle != handle {
+	if !ok {
+		return errChanged
+	}
+	switch again := snapshot.NextContentStep(in).(type) {
+	case snapshot.Delete:
+		ok = again.Handle == handle
+	case snapshot.Remove:
+		ok = again.Handle == handle
+	default:
+		ok = false
+	}
+	if !ok {
 		return errChanged
 	}
 	return nil

@@ -39,8 +39,10 @@ func (r *round) remove(ctx context.Context, in snapshot.ContentInput, step snaps
 			return err
 		case kept != "":
 			return errChanged
+		case in.Attempt.Lost:
+			return nil // not the content's, whatever becomes of that
 		}
-		return nil
+		return r.recheck(ctx, step.Handle)
 	})
 	err = r.Driver.DeleteSnapshot(waiting, &csi.DeleteSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
 	switch {

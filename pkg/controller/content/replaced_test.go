@@ -71,6 +71,76 @@ func TestReplacementOfWhichNobodyKnows(t *testing.T) {
 	}
 }
 
+// What the driver answers to the name of a content that goes with its data goes, too, whichever snapshot it is. Catches a room that asks before
+// the end, and leaves what it got for want of a proof that only a living content needs.
+func TestNothingIsLeftOfTheNameAtTheEnd(t *testing.T) {
+	for title, script := range map[string]func(h *kit.Harness, c *kube.Content){
+		"taken soon after the first": func(h *kit.Harness, c *kube.Content) { h.Clock.Step(30 * time.Second); lose(h, c) },
+		"no time": func(h *kit.Harness, c *kube.Content) {
+			lose(h, c)
+			h.Driver.Next("CreateSnapshot", kit.Reply{Times: 99, Snapshot: func(s *csi.Snapshot) *csi.Snapshot { s.CreationTime = nil; return s }})
+		},
+		"no source": func(h *kit.Harness, c *kube.Content) {
+			lose(h, c)
+			h.Driver.Next("CreateSnapshot", kit.Reply{Times: 99, Snapshot: func(s *csi.Snapshot) *csi.Snapshot { s.SourceVolumeId = ""; return s }})
+		},
+		"the very snapshot under another id": func(*kit.Harness, *kube.Content) {},
+		"the list says NotFound for empty": func(h *kit.Harness, c *kube.Content) {
+			lose(h, c)
+			h.Driver.Next("ListSnapshots", kit.Reply{Code: codes.NotFound, Text: "none", Times: 9999})
+		},
+	} {
+		t.Run(title, func(t *testing.T) {
+			h, c := lister(t)
+			h.Driver.Next("CreateSnapshot", kit.Reply{Snapshot: underAnotherID})
+			h.Horizon = 0
+			h.Settle()
+			script(h, c)
+			deleteBoth(h, c)
+			h.Log.Clear()
+			h.Horizon = time.Minute
+			h.Settle()
+			if n := snapshotsAt(h); n != 0 || len(kit.All[*kube.Content](h.API)) != 0 {
+				t.Errorf("%d left, %v %v\n%s", n, h.Driver.Inventory(), h.State(), h.Trace())
+			}
+		})
+	}
+}
+
+// What is only another answer to the name is no proof that it may go when the policy has changed to Retain meanwhile, or when another content
+// has it. Catches a room that carries out what it once decided.
+func TestAnotherAnswerStaysWithWhoKeepsIt(t *testing.T) {
+	id := func(c *kube.Content) string {
+		return kit.SnapshotHandle("snapshot-" + string(c.Spec.VolumeSnapshotRef.UID))
+	}
+	for title, keeps := range map[string]func(h *kit.Harness, c *kube.Content){
+		"Retain": func(h *kit.Harness, c *kube.Content) {
+			kit.Edit(h.API, kube.KeyOf(c), func(c *kube.Content) { c.Spec.DeletionPolicy = snapv1.VolumeSnapshotContentRetain })
+		},
+		"another content": func(h *kit.Harness, c *kube.Content) {
+			handle := id(c)
+			h.Put(kit.Content(kit.Snapshot("other", "data"), "", func(c *kube.Content) {
+				c.Spec.Source = snapv1.VolumeSnapshotContentSource{SnapshotHandle: &handle}
+			}))
+		},
+	} {
+		t.Run(title, func(t *testing.T) {
+			h, c := lister(t)
+			h.Driver.Next("CreateSnapshot", kit.Reply{Snapshot: underAnotherID}, kit.Reply{Meanwhile: func() { keeps(h, c) }})
+			h.Horizon = 0
+			h.Settle()
+			deleteBoth(h, c)
+			h.Horizon = 10 * time.Minute
+			h.Settle()
+			for _, call := range h.Driver.Calls("DeleteSnapshot") {
+				if call.Request.(*csi.DeleteSnapshotRequest).GetSnapshotId() == id(c) {
+					t.Error("what is kept was deleted", h.Trace())
+				}
+			}
+		})
+	}
+}
+
 // A deletion ends whatever the driver answers when it is asked whether something is in the place of the snapshot. Catches a content that
 // is stuck for the sake of what most probably does not exist.
 func TestDeletionEndsWhateverIsAnswered(t *testing.T) {
