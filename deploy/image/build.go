@@ -59,6 +59,9 @@ func (p plan) build(ctx context.Context, program, arch, file string) (binary, er
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=auto", "-ldflags", ldflags(p.version), "-o", file, program)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.root, os.Stderr, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOWORK=off", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0")
+	// A go that is killed leaves what it works in.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {
 		return binary{}, fmt.Errorf("building %s for %s: %w", program, arch, err)
 	}

@@ -21,6 +21,9 @@ import (
 // BinaryVariable names an environment variable with the path of a program to use instead of building one.
 const BinaryVariable = "CSI_TANDEM_CONTROLPLANE"
 
+// goGrace is for go to end when it is interrupted.
+const goGrace = 10 * time.Second
+
 const componentVersion = "k8s.io/component-base/version"
 
 // Build returns the path of the control plane program, building it if this machine has none that was made from the
@@ -157,7 +160,16 @@ func hashProgram(source string, more ...string) (string, error) {
 func (p buildPlan) build(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "building a Kubernetes %s control plane (etcd, API server, controller manager, scheduler) into %s\n"+
 		"this happens once; it takes up to ten minutes when nothing has been compiled yet\n", p.kubernetes, p.target)
-	temporary, err := os.MkdirTemp(filepath.Dir(p.target), "building-")
+	building := p.target + ".building-"
+	// Whoever builds has the lock: what is there is from a build that was killed.
+	killed, err := filepath.Glob(building + "*")
+	for _, path := range killed {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	if err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(p.target), filepath.Base(building))
 	if err != nil {
 		return err
 	}
@@ -168,7 +180,7 @@ func (p buildPlan) build(ctx context.Context, out io.Writer) error {
 	cmd := exec.Command("go", "build", "-C", p.source, "-v", "-trimpath", "-buildvcs=false",
 		"-ldflags", p.ldflags, "-o", binary, ".")
 	// Settings meant for the caller's own module would not fit this one.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTMPDIR="+temporary)
 	report := newProgress(out)
 	cmd.Stdout, cmd.Stderr = report, report
 	child, err := startProcess(cmd)
@@ -179,7 +191,8 @@ func (p buildPlan) build(ctx context.Context, out io.Writer) error {
 	select {
 	case <-child.done:
 	case <-ctx.Done():
-		child.kill()
+		// It waits for its compilers when it is interrupted, and not when it is killed.
+		child.end(syscall.SIGINT, goGrace)
 		<-ended
 		return context.Cause(ctx)
 	}

@@ -59,9 +59,11 @@ func (p *process) kill() {
 }
 
 // stop asks politely, and kills when the grace period is over.
-func (p *process) stop(grace time.Duration) {
+func (p *process) stop(grace time.Duration) { p.end(syscall.SIGTERM, grace) }
+
+func (p *process) end(signal syscall.Signal, grace time.Duration) {
 	if p.isRunning() {
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM)
+		_ = syscall.Kill(-p.cmd.Process.Pid, signal)
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

@@ -38,6 +38,9 @@ type recipe struct {
 	says     string
 }
 
+// building begins the names of folders that are worked in. Whoever has the lock has them all.
+const building = "building-"
+
 const kubeletPackage = "k8s.io/kubernetes/cmd/kubelet"
 
 func recipes() []recipe {
@@ -147,6 +150,9 @@ func build(ctx context.Context, out io.Writer) (tools, error) {
 	if isBuilt(dir) {
 		return t, nil
 	}
+	if err := removeAll(filepath.Join(dir, building+"*")); err != nil {
+		return tools{}, fmt.Errorf("removing what a build that was killed left: %w", err)
+	}
 	fmt.Fprintf(out, "building what real nodes need into %s; this happens once\n", dir)
 	machine := recipe{module: "machine", makes: []string{"machine"}, packages: []string{"."}, cgo: "0", says: "a second"}
 	for _, r := range append(recipes(), machine) {
@@ -180,7 +186,7 @@ func linkerFlags(folder string) (string, error) {
 
 // build compiles into a folder beside the target and renames, so that nobody finds half a program.
 func (r recipe) build(ctx context.Context, folder, dir string, out io.Writer) error {
-	temporary, err := os.MkdirTemp(dir, "building-")
+	temporary, err := os.MkdirTemp(dir, building)
 	if err != nil {
 		return err
 	}
@@ -189,16 +195,23 @@ func (r recipe) build(ctx context.Context, folder, dir string, out io.Writer) er
 	if err != nil {
 		return err
 	}
+	// Where go works, so that it goes with the rest if go is killed.
+	work := filepath.Join(temporary, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		return err
+	}
 	began := time.Now()
 	fmt.Fprintf(out, "compiling %s, which takes %s\n", strings.Join(r.makes, ", "), r.says)
 	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", linker, "-o", temporary + "/"}, r.flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, r.packages...)...)
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "CGO_ENABLED="+r.cgo, "GOWORK=off", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+r.cgo, "GOWORK=off", "GOFLAGS=", "GOTMPDIR="+work)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	// go waits for its compilers when it is interrupted, and not when it is killed.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = endPatience
 	done := make(chan error, 1)
 	go func() { done <- cmd.Run() }()
 	ticker := time.NewTicker(silence)
@@ -213,6 +226,9 @@ func (r recipe) build(ctx context.Context, folder, dir string, out io.Writer) er
 		break
 	}
 	if err != nil {
+		if ctx.Err() != nil && cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // Mostly nobody is left, which is the error.
+		}
 		return errors.Join(context.Cause(ctx), err, errors.New(strings.TrimSpace(said.String())))
 	}
 	for _, name := range r.makes {
@@ -222,6 +238,14 @@ func (r recipe) build(ctx context.Context, folder, dir string, out io.Writer) er
 	}
 	fmt.Fprintf(out, "compiled %s in %s\n", r.module, time.Since(began).Round(time.Second))
 	return nil
+}
+
+func removeAll(pattern string) error {
+	paths, err := filepath.Glob(pattern)
+	for _, path := range paths {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
 }
 
 // lock waits for a lock that the kernel lifts when its holder dies. The file stays: who removes it lets two hold it.

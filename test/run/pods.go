@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"slices"
 	"time"
 )
@@ -65,7 +64,9 @@ func testPods(ctx context.Context, out io.Writer, more ...string) result {
 
 // nodesMissing asks another program, so that this one compiles in a second.
 func nodesMissing(ctx context.Context) (string, error) {
-	said, err := exec.CommandContext(ctx, "go", "run", "./test/run/prepare", "missing").Output()
+	cmd := inGroup(ctx, "go", "run", "./test/run/prepare", "missing")
+	defer endGroup(cmd)
+	said, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("looking for what real nodes need: %w", err)
 	}

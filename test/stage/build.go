@@ -112,14 +112,22 @@ func describe(ctx context.Context, root string) string {
 }
 
 func compile(ctx context.Context, source, target, version string, out io.Writer) error {
+	// A go that is killed leaves what it works in. That goes with the folder of the programs.
+	work, err := os.MkdirTemp(filepath.Dir(target), "building-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", target, ".")
 	cmd.Dir = source
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTMPDIR="+work)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	// go has children, and they hold what it says.
 	leash(cmd)
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	// It waits for them when it is interrupted, and not when it is killed.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = endGrace
 	done := make(chan error, 1)
 	go func() {
 		// See Process.Start: the thread that forks has to stay.
@@ -135,6 +143,9 @@ func compile(ctx context.Context, source, target, version string, out io.Writer)
 		case <-ticker.C:
 			fmt.Fprintf(out, "compiling the %s, %s so far\n", filepath.Base(target), time.Since(began).Round(time.Second))
 		case err := <-done:
+			if ctx.Err() != nil && cmd.Process != nil {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // Mostly nobody is left, which is the error.
+			}
 			if err != nil {
 				return errors.Join(context.Cause(ctx), err, errors.New(strings.TrimSpace(said.String())))
 			}
