@@ -100,11 +100,25 @@ func target() (source, dir string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("hashing the sources of the nodes: %w", err)
 	}
+	cache, err := cacheDir()
+	return source, filepath.Join(cache, "node-"+hex.EncodeToString(sum.Sum(nil))[:16]), err
+}
+
+// cacheDir is where programs and marks are: by the path that the kernel tells of a process's program, without links in it.
+func cacheDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", "", fmt.Errorf("finding the cache folder: %w", err)
+		return "", fmt.Errorf("finding the cache folder: %w", err)
 	}
-	return source, filepath.Join(cache, "csi-tandem", "node-"+hex.EncodeToString(sum.Sum(nil))[:16]), nil
+	return resolved(filepath.Join(cache, "csi-tandem")), nil
+}
+
+// resolved has no links in it. What is not there yet stays as it is.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }
 
 // isAllBuilt says whether a run would find every program.

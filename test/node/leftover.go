@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -30,11 +31,8 @@ type mark struct {
 }
 
 func markDir() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("finding the cache folder: %w", err)
-	}
-	return filepath.Join(cache, "csi-tandem", "machines"), nil
+	cache, err := cacheDir()
+	return filepath.Join(cache, "machines"), err
 }
 
 func newMark(dir, remove string) (*mark, error) {
@@ -68,8 +66,13 @@ func newMark(dir, remove string) (*mark, error) {
 	return m, nil
 }
 
+// remove gives the lock back last: whoever gets it then sees that the mark is gone.
 func (m *mark) remove() error {
-	if err := errors.Join(os.Remove(m.path), m.file.Close()); err != nil {
+	err := os.Remove(m.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err := errors.Join(err, m.file.Close()); err != nil {
 		return fmt.Errorf("removing the mark of the nodes: %w", err)
 	}
 	return nil
@@ -100,9 +103,18 @@ func sweep(path string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	return sweepOpen(path, file, out)
+}
+
+// sweepOpen does what is to be done about a mark. Its run may have ended since it was opened, and removed it, which lets us have the
+// lock: only a mark that is there under its name with nobody who has its lock is one of a run that was killed.
+func sweepOpen(path string, file *os.File, out io.Writer) error {
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		// Its run lives.
 		return file.Close()
+	}
+	if isThere, err := isAt(path, file); err != nil || !isThere {
+		return errors.Join(err, file.Close())
 	}
 	m := &mark{path: path, file: file}
 	if err := json.NewDecoder(file).Decode(m); err != nil || m.Group == "" || !filepath.IsAbs(m.Dir) || !filepath.IsAbs(m.Remove) {
@@ -137,7 +149,7 @@ func left(group, dir, remove string) error {
 	for _, device := range loopsOf(remove) {
 		found = append(found, "loop device "+device)
 	}
-	for _, process := range processesOf(dir) {
+	for _, process := range processesOf(dir, remove) {
 		found = append(found, "process "+process)
 	}
 	if len(found) > 0 {
@@ -146,14 +158,37 @@ func left(group, dir, remove string) error {
 	return nil
 }
 
-// processesOf finds processes whose program or arguments speak of a folder.
-func processesOf(dir string) []string {
+// isAt says whether a file that is open is the one that has this name.
+func isAt(path string, file *os.File) (bool, error) {
+	named, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	opened, err := file.Stat()
+	return err == nil && os.SameFile(named, opened), err
+}
+
+// processesOf finds processes whose arguments speak of a folder and whose program is one of those that were compiled for a run, which
+// are in the cache or in a folder of the run. Who looks at a log is nobody of ours; what a pod runs is found by its cgroup.
+func processesOf(dir, remove string) []string {
+	ours := []string{resolved(remove)}
+	if cache, err := cacheDir(); err == nil {
+		ours = append(ours, cache)
+	}
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var found []string
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		id := filepath.Base(filepath.Dir(file))
-		if err == nil && strings.Contains(string(content), dir+"/") && id != fmt.Sprint(os.Getpid()) {
+		if err != nil || !strings.Contains(string(content), dir+"/") {
+			continue
+		}
+		process := filepath.Dir(file)
+		program, err := os.Readlink(filepath.Join(process, "exe"))
+		isOurs := err == nil && slices.ContainsFunc(ours, func(dir string) bool { return strings.HasPrefix(program, dir+"/") })
+		if id := filepath.Base(process); isOurs && id != fmt.Sprint(os.Getpid()) {
 			found = append(found, id+" ("+strings.TrimSpace(strings.ReplaceAll(string(content), "\x00", " "))+")")
 		}
 	}

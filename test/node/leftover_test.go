@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -51,6 +52,98 @@ func TestSweepLeavesAlone(t *testing.T) {
 		if err := Sweep(io.Discard); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%q was taken for a mark: %v", text, err)
 		}
+	}
+}
+
+// A run may end, or another one may have swept what it left, between the moment when its mark is found and the one when the lock is had.
+// Catches a look at the lock alone: the folder of a run that has ended in order, with the logs that it keeps, is removed, and its own
+// mark then cannot be.
+func TestSweepOfARunThatHasJustEnded(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	kept := t.TempDir()
+	ending, err := newMark(kept, kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := os.Open(ending.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ending.remove(); err != nil {
+		t.Error(err)
+	}
+	var said strings.Builder
+	if err := sweepOpen(ending.path, found, &said); err != nil || said.Len() > 0 {
+		t.Errorf("it says %q, %v", said.String(), err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error("what the run has kept is gone")
+	}
+	// Somebody else's mark under that name is not ours to judge by the old file.
+	if found, err = os.CreateTemp(t.TempDir(), "old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(ending.path, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := sweepOpen(ending.path, found, &said); err != nil {
+		t.Error(err)
+	}
+	// Two may want to remove what is gone.
+	if err := (&mark{path: filepath.Join(kept, "none"), file: mustOpen(t)}).remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+func mustOpen(t *testing.T) *os.File {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// Whoever looks at a log is no leftover, or a demo fails, and the next ones too, until somebody closes a pager. What was compiled for a
+// run is one.
+func TestLeftProcesses(t *testing.T) {
+	dir := t.TempDir()
+	nodes := filepath.Join(dir, "n")
+	log, own := filepath.Join(nodes, "kubelet.log"), filepath.Join(dir, "bin", "driver")
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	content, err := os.ReadFile(sh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{log: nil, own: content} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		program string
+		isOurs  bool
+	}{{sh, false}, {own, true}} {
+		cmd := exec.Command(tt.program, "-c", "read x", log)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		err = left("csi-tandem-none-"+filepath.Base(dir), nodes, dir)
+		if isNamed := err != nil && strings.Contains(err.Error(), "process "+fmt.Sprint(cmd.Process.Pid)+" ("); isNamed != tt.isOurs {
+			t.Errorf("%s: %v", tt.program, err)
+		}
+		_ = in.Close() // It reads the end.
+		_ = cmd.Wait() // With no line, that is a failure.
 	}
 }
 

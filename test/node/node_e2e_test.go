@@ -100,7 +100,7 @@ func TestKilledRunLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n')
-	inside := processesOf(filepath.Join(dir, "n"))
+	inside := processesOf(filepath.Join(dir, "n"), dir)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
@@ -111,9 +111,9 @@ func TestKilledRunLeavesNothing(t *testing.T) {
 	if len(inside) < 3 {
 		t.Errorf("only %q ran, which proves little", inside)
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(processesOf(filepath.Join(dir, "n"))) > 0; time.Sleep(look) {
+	for deadline := time.Now().Add(10 * time.Second); len(processesOf(filepath.Join(dir, "n"), dir)) > 0; time.Sleep(look) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still there: %q", processesOf(filepath.Join(dir, "n")))
+			t.Fatalf("still there: %q", processesOf(filepath.Join(dir, "n"), dir))
 		}
 	}
 	var said strings.Builder

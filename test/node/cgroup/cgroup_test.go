@@ -3,6 +3,8 @@
 package cgroup
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strconv"
@@ -45,9 +47,12 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// unique names a group: groups are of the whole machine, and others may run the same tests at the same time.
+func unique(name string) string { return fmt.Sprintf("%s-%d-%08x", name, os.Getpid(), rand.Uint32()) }
+
 // TestLifeOfAGroup: a process of a group below is ended with it, and nothing of the group stays.
 func TestLifeOfAGroup(t *testing.T) {
-	const name = "csi-tandem-test"
+	name := unique("csi-tandem-test")
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes groups")
 	}
@@ -62,6 +67,7 @@ func TestLifeOfAGroup(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // It has ended, if all is well.
 	for _, h := range all {
 		if err := os.WriteFile(h.Path(name+"/below/cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0); err != nil {
 			t.Error(err)
@@ -72,8 +78,15 @@ func TestLifeOfAGroup(t *testing.T) {
 	if err := Kill(name, time.Minute); err != nil {
 		t.Error(err)
 	}
-	if err := <-ended; err == nil {
-		t.Error("it ended by itself")
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("it ended by itself")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it was not ended")
+		_ = cmd.Process.Kill()
+		<-ended
 	}
 	if err := Remove(name); err != nil {
 		t.Error(err)
