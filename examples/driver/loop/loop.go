@@ -13,8 +13,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -51,14 +49,18 @@ func Probe() error {
 func Attach(path string, access Access) (device string, err error) {
 	turn.Lock()
 	defer turn.Unlock()
-	found, err := find(path)
+	err = each(path, func(found showing) error {
+		if device != "" || found.access() != access {
+			return nil
+		}
+		device = found.name
+		return found.keep()
+	})
 	if err != nil {
 		return "", fmt.Errorf("looking for the device of %s: %w", path, err)
 	}
-	for device, has := range found {
-		if has == access {
-			return device, nil
-		}
+	if device != "" {
+		return device, nil
 	}
 	mode := os.O_RDWR
 	if access == ReadOnly {
@@ -102,19 +104,20 @@ func take(file *os.File, access Access) (string, error) {
 	return path, unix.IoctlLoopConfigure(int(device.Fd()), &config)
 }
 
-// Detach frees the devices of a file that have this access. One that is still open somewhere goes when it is closed there.
+// Detach frees the devices of a file that have this access. One that is still open somewhere goes when it is closed there,
+// unless it is attached again before.
 func Detach(path string, access Access) error {
 	turn.Lock()
 	defer turn.Unlock()
-	found, err := find(path)
+	var failures []error
+	err := each(path, func(found showing) error {
+		if found.access() == access {
+			failures = append(failures, found.free())
+		}
+		return nil
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	var failures []error
-	for device, has := range found {
-		if has == access {
-			failures = append(failures, free(device))
-		}
 	}
 	if err := errors.Join(append(failures, err)...); err != nil {
 		return fmt.Errorf("freeing the devices of %s: %w", path, err)
@@ -122,42 +125,25 @@ func Detach(path string, access Access) error {
 	return nil
 }
 
-func free(path string) error {
-	device, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer device.Close()
-	if err := unix.IoctlSetInt(int(device.Fd()), unix.LOOP_CLR_FD, 0); err != nil && !errors.Is(err, unix.ENXIO) {
-		return err
-	}
-	return nil
-}
-
-// find lists the devices of a file. The kernel is asked for the file itself: paths are different things in different
-// mount namespaces.
-func find(path string) (map[string]Access, error) {
+// Verify asks the kernel whether a device, at whatever path it is, shows the file with this access. A device that was freed
+// may show another one by now.
+func Verify(device, path string, access Access) error {
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil {
-		return nil, err
+		return fmt.Errorf("checking the device of %s: %w", path, err)
 	}
-	used, err := filepath.Glob("/sys/block/loop*/loop")
+	open, err := os.Open(device)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("checking the device of %s: %w", path, err)
 	}
-	found := map[string]Access{}
-	for _, entry := range used {
-		path := "/dev/" + strings.Split(entry, "/")[3]
-		device, err := os.Open(path)
-		if err != nil {
-			// It went meanwhile, or is not there in this view of /dev, and then it is none of ours.
-			continue
-		}
-		info, err := unix.IoctlLoopGetStatus64(int(device.Fd()))
-		_ = device.Close() // Only read from.
-		if err == nil && info.Device == stat.Dev && info.Inode == stat.Ino {
-			found[path] = Access(info.Flags & unix.LO_FLAGS_READ_ONLY)
-		}
+	defer open.Close() // Only read from.
+	info, err := unix.IoctlLoopGetStatus64(int(open.Fd()))
+	if err != nil {
+		return fmt.Errorf("checking the device of %s: asking %s: %w", path, device, err)
 	}
-	return found, nil
+	found := showing{name: device, device: open, info: info}
+	if !found.shows(&stat) || found.access() != access {
+		return fmt.Errorf("checking the device of %s: %s shows something else", path, device)
+	}
+	return nil
 }

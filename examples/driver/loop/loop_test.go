@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,6 +14,16 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func found(t *testing.T, path string) map[string]Access {
+	t.Helper()
+	all := map[string]Access{}
+	must(t, each(path, func(s showing) error {
+		all[s.name] = s.access()
+		return nil
+	}))
+	return all
 }
 
 // image is a file for a device, which is freed with the test.
@@ -30,8 +41,8 @@ func image(t *testing.T) string {
 				t.Error(err)
 			}
 		}
-		if found, err := find(path); err != nil || len(found) > 0 {
-			t.Errorf("still there: %v, %v", found, err)
+		if left := found(t, path); len(left) > 0 {
+			t.Errorf("still there: %v", left)
 		}
 	})
 	return path
@@ -49,8 +60,8 @@ func TestOneDeviceForEachAccess(t *testing.T) {
 	if first != again || reader == first {
 		t.Errorf("devices %s, %s and %s", first, again, reader)
 	}
-	if found, err := find(path); err != nil || len(found) != 2 {
-		t.Errorf("found %v, %v", found, err)
+	if all := found(t, path); len(all) != 2 {
+		t.Errorf("found %v", all)
 	}
 }
 
@@ -88,5 +99,34 @@ func TestDetachOfNothing(t *testing.T) {
 	must(t, Detach(filepath.Join(t.TempDir(), "nothing"), ReadWrite))
 	if _, err := Attach(filepath.Join(t.TempDir(), "nothing"), ReadWrite); err == nil {
 		t.Error("a device was made of nothing")
+	}
+}
+
+// A device that somebody has open goes with the last close. Handed out again meanwhile it would vanish under its new user,
+// whose device could then be another volume's.
+func TestFreedWhileOpenIsKeptForTheNext(t *testing.T) {
+	path := image(t)
+	device, err := Attach(path, ReadWrite)
+	must(t, err)
+	lingering, err := os.Open(device)
+	must(t, err)
+	must(t, Detach(path, ReadWrite))
+	device, err = Attach(path, ReadWrite)
+	must(t, errors.Join(err, lingering.Close()))
+	must(t, Verify(device, path, ReadWrite))
+}
+
+// The wrong implementation trusts the name of a device, which shows another file once it was freed.
+func TestVerifyKnowsAnotherFile(t *testing.T) {
+	path, other := image(t), image(t)
+	device, err := Attach(path, ReadWrite)
+	must(t, err)
+	must(t, Verify(device, path, ReadWrite))
+	if Verify(device, other, ReadWrite) == nil || Verify(device, path, ReadOnly) == nil {
+		t.Error("the device was taken for another")
+	}
+	must(t, Detach(path, ReadWrite))
+	if Verify(device, path, ReadWrite) == nil {
+		t.Error("a device that was freed shows the file")
 	}
 }
