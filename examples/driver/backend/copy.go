@@ -6,168 +6,181 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
-	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// spot is a name in a directory of the copy, which nobody else can reach before it is whole.
+type spot struct {
+	dir  int
+	name string
+}
+
 // copyTree copies a directory with everything below it. Owners are kept when
 // the process may set them.
 func copyTree(from, to string) error {
-	// A folder gets its final mode and time last: a read-only one could not
-	// be filled, and filling changes the time.
-	type folder struct {
-		path string
-		info fs.FileInfo
+	root, err := look(unix.AT_FDCWD, from)
+	if err != nil {
+		return err
 	}
-	var folders []folder
-	err := filepath.WalkDir(from, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	defer root.close()
+	if root.kind() != unix.S_IFDIR {
+		return fmt.Errorf("copying %s: %w", from, unix.ENOTDIR)
+	}
+	return copyDirectory(root, spot{dir: unix.AT_FDCWD, name: to})
+}
+
+func copyDirectory(from original, to spot) error {
+	if err := unix.Mkdirat(to.dir, to.name, 0o700); err != nil {
+		return fmt.Errorf("making directory %s: %w", to.name, err)
+	}
+	made, err := look(to.dir, to.name)
+	if err != nil {
+		return err
+	}
+	defer made.close()
+	err = from.each(func(name string, entry original) error {
+		if err := copyEntry(entry, spot{dir: made.fd, name: name}); err != nil {
+			return fmt.Errorf("copying %s: %w", name, err)
 		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		info, err := os.Lstat(path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		if info.IsDir() {
-			folders = append(folders, folder{target, info})
-			return os.Mkdir(target, 0o700)
-		}
-		return copyEntry(path, target, info)
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, f := range slices.Backward(folders) {
-		if err := dress(f.path, f.info); err != nil {
-			return err
-		}
-	}
-	return nil
+	// A folder gets its final mode and time last: a read-only one could not
+	// be filled, and filling changes the time.
+	return to.dress(from)
 }
 
-func copyEntry(from, to string, info fs.FileInfo) error {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Errorf("copying %s: no system information", from)
-	}
-	switch info.Mode().Type() {
-	case 0:
-		if err := copyFile(from, to, info.Size()); err != nil {
+func copyEntry(from original, to spot) error {
+	switch from.kind() {
+	case unix.S_IFDIR:
+		return copyDirectory(from, to)
+	case unix.S_IFREG:
+		if err := copyRegular(from, to); err != nil {
 			return err
 		}
-	case fs.ModeSymlink:
-		link, err := os.Readlink(from)
+	case unix.S_IFLNK:
+		link, err := from.target()
 		if err != nil {
 			return err
 		}
-		if err := os.Symlink(link, to); err != nil {
+		if err := unix.Symlinkat(link, to.dir, to.name); err != nil {
 			return err
 		}
-		return chown(to, st)
-	case fs.ModeSocket:
+		return to.chown(from)
+	case unix.S_IFSOCK:
 		// A socket is the process behind it, which a copy does not have.
 		return nil
 	default:
-		if err := unix.Mknod(to, st.Mode, int(st.Rdev)); err != nil {
-			return fmt.Errorf("copying %s: %w", from, err)
+		if err := unix.Mknodat(to.dir, to.name, from.stat.Mode, int(from.stat.Rdev)); err != nil {
+			return err
 		}
 	}
-	return dress(to, info)
+	return to.dress(from)
 }
 
-func chown(path string, st *syscall.Stat_t) error {
+func copyRegular(from original, to spot) (err error) {
+	in, err := from.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	fd, err := unix.Openat(to.dir, to.name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	out := os.NewFile(uintptr(fd), to.name)
+	defer func() { err = errors.Join(err, out.Close()) }()
+	return copyContent(in, out, from.stat.Size)
+}
+
+func (s spot) chown(from original) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	return os.Lchown(path, int(st.Uid), int(st.Gid))
+	return unix.Fchownat(s.dir, s.name, int(from.stat.Uid), int(from.stat.Gid), unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // dress gives a copy the owner, mode and time of its original. The owner comes
 // first, because changing it clears the set-user-id bit.
-func dress(path string, info fs.FileInfo) error {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		if err := chown(path, st); err != nil {
-			return err
-		}
-	}
-	if err := os.Chmod(path, info.Mode()); err != nil {
+func (s spot) dress(from original) error {
+	if err := s.chown(from); err != nil {
 		return err
 	}
-	return os.Chtimes(path, time.Time{}, info.ModTime())
+	if err := unix.Fchmodat(s.dir, s.name, from.stat.Mode&0o7777, 0); err != nil {
+		return err
+	}
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, from.stat.Mtim}
+	return unix.UtimesNanoAt(s.dir, s.name, times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // fillBlock makes a sparse file of the given size that begins with the
 // content of another, if there is another.
-func fillBlock(path, from string, size int64) error {
+func fillBlock(path, from string, size int64) (err error) {
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
 	if from != "" {
-		info, err := os.Stat(from)
-		if err != nil {
-			return err
-		}
-		if err := copyFile(from, path, info.Size()); err != nil {
-			return err
-		}
-	} else {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
-		}
-		if err := f.Close(); err != nil {
-			return err
+		if err := copyImage(from, out); err != nil {
+			return fmt.Errorf("copying %s: %w", from, err)
 		}
 	}
-	return os.Truncate(path, size)
+	return out.Truncate(size)
 }
 
-// copyFile shares the blocks of the original where the file system can, and
-// otherwise copies what is not a hole.
-func copyFile(from, to string, size int64) (err error) {
+func copyImage(from string, out *os.File) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	info, err := in.Stat()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
+	return copyContent(in, out, info.Size())
+}
+
+// copyContent shares the blocks of the original where the file system can, and
+// otherwise copies what is not a hole.
+func copyContent(in, out *os.File, size int64) error {
 	if unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
 		return nil
 	}
-	if err := copyExtents(in, out); err != nil {
-		return fmt.Errorf("copying %s: %w", from, err)
+	if err := copyExtents(in, out, size); err != nil {
+		return err
 	}
 	return out.Truncate(size)
 }
 
-func copyExtents(in, out *os.File) error {
-	for at := int64(0); ; {
+// copyExtents ends at the size that the file had at first: one that is being
+// written to might else grow as fast as it is read.
+func copyExtents(in, out *os.File, size int64) error {
+	for at := int64(0); at < size; {
 		start, err := in.Seek(at, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
+		if errors.Is(err, unix.ENXIO) || err == nil && start >= size {
 			return nil // only a hole is left
 		}
 		if err != nil {
 			return err
 		}
 		end, err := in.Seek(start, unix.SEEK_HOLE)
+		if errors.Is(err, unix.ENXIO) {
+			return nil // it became shorter
+		}
 		if err != nil {
 			return err
 		}
+		end = min(end, size)
 		if _, err := io.Copy(io.NewOffsetWriter(out, start), io.NewSectionReader(in, start, end-start)); err != nil {
 			return err
 		}
 		at = end
 	}
+	return nil
 }

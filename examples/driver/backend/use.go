@@ -4,6 +4,7 @@ package backend
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 )
 
@@ -13,6 +14,12 @@ import (
 // deleting a mounted volume.
 func (b *Backend) BeginUse(id string, use Use) error {
 	return b.change(id, func(v *Volume) error {
+		// Undoing the one would take the other away.
+		for _, other := range b.holders(use.Path) {
+			if other != id {
+				return fmt.Errorf("%w: %s is where volume %q is", ErrInUse, use.Path, other)
+			}
+		}
 		for _, u := range v.Uses {
 			switch {
 			case u.Path == use.Path && u != use:
@@ -41,3 +48,24 @@ func (b *Backend) EndUse(id, path string) error {
 		return nil
 	})
 }
+
+// Holders lists the volumes that are on record at a path.
+func (b *Backend) Holders(path string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.holders(path)
+}
+
+// holders is Holders for those who hold the lock.
+func (b *Backend) holders(path string) []string {
+	var found []string
+	for id, v := range b.volumes {
+		if slices.ContainsFunc(v.Uses, func(u Use) bool { return u.Path == path }) {
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+// Remains is how the path of a volume's data ends, by which it is still known when the volume is gone.
+func (b *Backend) Remains(id string) string { return filepath.Join("/", id, dataName) }

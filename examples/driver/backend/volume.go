@@ -10,8 +10,12 @@ import (
 	"strings"
 )
 
-// DefaultVolumeSize is the size of a volume for which nobody names one.
-const DefaultVolumeSize int64 = 1 << 30
+const (
+	// DefaultVolumeSize is the size of a volume for which nobody names one.
+	DefaultVolumeSize int64 = 1 << 30
+	// sector is what a block device has a whole number of: of a file of another size it leaves out the end.
+	sector int64 = 512
+)
 
 // VolumeRequest asks for a volume.
 type VolumeRequest struct {
@@ -135,6 +139,11 @@ func (b *Backend) size(r VolumeRequest, from origin) (int64, error) {
 		size = r.wish(from)
 	}
 	size = max(size, b.options.MinimumSize)
+	if r.Block {
+		if size = inSectors(size); size < 0 {
+			return 0, fmt.Errorf("%w: %d bytes are asked for", ErrRange, r.Required)
+		}
+	}
 	if r.Limit > 0 && size > r.Limit {
 		return 0, fmt.Errorf("%w: at least %d bytes are needed, the limit is %d", ErrRange, size, r.Limit)
 	}
@@ -143,13 +152,26 @@ func (b *Backend) size(r VolumeRequest, from origin) (int64, error) {
 
 // wish is the size of a volume for which nobody asked for one.
 func (r VolumeRequest) wish(from origin) int64 {
-	if from.size > 0 {
+	limit := r.Limit
+	if r.Block {
+		limit -= limit % sector
+	}
+	switch {
+	case from.size > 0:
 		return from.size
+	case r.Limit > 0:
+		return min(DefaultVolumeSize, limit)
+	default:
+		return DefaultVolumeSize
 	}
-	if r.Limit > 0 {
-		return min(DefaultVolumeSize, r.Limit)
+}
+
+// inSectors rounds up, to one sector at least; it is negative for what cannot be rounded.
+func inSectors(size int64) int64 {
+	if rest := size % sector; rest > 0 || size == 0 {
+		return size + sector - rest
 	}
-	return DefaultVolumeSize
+	return size
 }
 
 func fill(data string, v *Volume, from origin) error {

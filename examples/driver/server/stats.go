@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -32,30 +31,12 @@ func (s *Server) NodeGetVolumeStats(_ context.Context, req *csi.NodeGetVolumeSta
 	if v.Block {
 		return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{Unit: csi.VolumeUsage_BYTES, Total: v.Size}}}, nil
 	}
-	data, err := s.options.Backend.DataPath(v.ID)
+	used, err := s.options.Backend.Usage(v.ID)
 	if err != nil {
 		return nil, refusal(err)
 	}
-	bytes, inodes, err := measure(data)
-	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
 	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
-		{Unit: csi.VolumeUsage_BYTES, Total: v.Size, Used: bytes, Available: max(0, v.Size-bytes)},
-		{Unit: csi.VolumeUsage_INODES, Used: inodes},
+		{Unit: csi.VolumeUsage_BYTES, Total: v.Size, Used: used.Bytes, Available: max(0, v.Size-used.Bytes)},
+		{Unit: csi.VolumeUsage_INODES, Used: used.Inodes},
 	}}, nil
-}
-
-func measure(dir string) (bytes, inodes int64, err error) {
-	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		inodes++
-		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
-			bytes += info.Size()
-		}
-		return nil
-	})
-	return bytes, inodes, err
 }
