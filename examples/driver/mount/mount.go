@@ -15,7 +15,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,6 +36,9 @@ type Target struct {
 	Path     string
 	ReadOnly bool
 }
+
+// ErrLinked refuses a path that leads elsewhere: what is mounted there could not be found again by the path.
+var ErrLinked = errors.New("it is a symbolic link")
 
 // Probe finds out, below dir, which mode works for this process.
 func Probe(dir string) Mode {
@@ -87,6 +89,19 @@ func (m Mode) Attach(t Target) error {
 	return nil
 }
 
+// Check says why the content cannot appear at the path, before anything is done.
+func (m Mode) Check(t Target) error {
+	if m == Link {
+		return nil
+	}
+	link, err := os.Readlink(t.Path)
+	if err != nil || link == t.Source {
+		// Either it is none, or it is from a time when only links could be made, and Attach replaces it.
+		return nil
+	}
+	return fmt.Errorf("binding %s to %s: %w", t.Source, t.Path, ErrLinked)
+}
+
 // isThere refuses to take something else for the content.
 func (t Target) isThere() error {
 	source, err := os.Stat(t.Source)
@@ -108,6 +123,14 @@ func prepare(t Target) error {
 	info, err := os.Stat(t.Source)
 	if err != nil {
 		return err
+	}
+	if link, err := os.Readlink(t.Path); err == nil {
+		if link != t.Source {
+			return ErrLinked
+		}
+		if err := os.Remove(t.Path); err != nil {
+			return err
+		}
 	}
 	if info.IsDir() {
 		err := os.Mkdir(t.Path, 0o750)
@@ -170,32 +193,4 @@ func Unmount(path string) error {
 			return fmt.Errorf("unmounting %s: %w", path, err)
 		}
 	}
-}
-
-// IsMounted says whether the path is a mount point, which for a bind mount
-// only the kernel's table tells.
-func IsMounted(path string) (bool, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return false, err
-	}
-	// The table has real paths; the last element must not be followed.
-	if parent, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(parent, filepath.Base(path))
-	}
-	table, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return false, err
-	}
-	for line := range strings.Lines(string(table)) {
-		if fields := strings.Fields(line); len(fields) > 4 && plain(fields[4]) == path {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// plain undoes the escapes of the kernel's table.
-func plain(field string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(field)
 }

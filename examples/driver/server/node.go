@@ -4,8 +4,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -14,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/csi-tandem/csi-tandem/examples/driver/backend"
-	"github.com/csi-tandem/csi-tandem/examples/driver/loop"
 	"github.com/csi-tandem/csi-tandem/examples/driver/mount"
 )
 
@@ -32,20 +29,12 @@ func (s *Server) NodeStageVolume(_ context.Context, req *csi.NodeStageVolumeRequ
 	if req.GetStagingTargetPath() == "" && req.GetVolumeId() != "" {
 		return nil, invalid("staging_target_path is missing")
 	}
+	defer s.turns.take(req.GetVolumeId())()
 	v, err := s.usable(req.GetVolumeId(), req.GetVolumeCapability())
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Clean(req.GetStagingTargetPath())
-	if err := s.options.Backend.BeginUse(v.ID, backend.Use{Path: path, Staging: true}); err != nil {
-		return nil, refusal(err)
-	}
-	// For block access, and where nothing can be mounted, publishing goes to
-	// the data directly: the staging directory belongs to the caller.
-	if v.Block || s.options.Mount == mount.Link {
-		return &csi.NodeStageVolumeResponse{}, nil
-	}
-	if err := s.attach(v, backend.Use{Path: path}); err != nil {
+	if err := s.appear(v, backend.Use{Path: filepath.Clean(req.GetStagingTargetPath()), Staging: true}); err != nil {
 		return nil, err
 	}
 	return &csi.NodeStageVolumeResponse{}, nil
@@ -59,11 +48,7 @@ func (s *Server) NodeUnstageVolume(_ context.Context, req *csi.NodeUnstageVolume
 	if req.GetStagingTargetPath() == "" {
 		return nil, invalid("staging_target_path is missing")
 	}
-	path := filepath.Clean(req.GetStagingTargetPath())
-	if err := mount.Unmount(path); err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	if err := s.release(req.GetVolumeId(), path); err != nil {
+	if err := s.vanish(req.GetVolumeId(), filepath.Clean(req.GetStagingTargetPath()), mount.Unmount); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
@@ -74,6 +59,7 @@ func (s *Server) NodePublishVolume(_ context.Context, req *csi.NodePublishVolume
 	if req.GetTargetPath() == "" && req.GetVolumeId() != "" {
 		return nil, invalid("target_path is missing")
 	}
+	defer s.turns.take(req.GetVolumeId())()
 	v, err := s.usable(req.GetVolumeId(), req.GetVolumeCapability())
 	if err != nil {
 		return nil, err
@@ -89,70 +75,10 @@ func (s *Server) NodePublishVolume(_ context.Context, req *csi.NodePublishVolume
 			mode == csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
 		Exclusive: mode == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
 	}
-	if err := s.options.Backend.BeginUse(v.ID, use); err != nil {
-		return nil, refusal(err)
-	}
-	if err := s.attach(v, use); err != nil {
+	if err := s.appear(v, use); err != nil {
 		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
-}
-
-// attach leaves the use on record when it fails: something may be mounted,
-// and the caller is bound to try again or to undo.
-func (s *Server) attach(v backend.Volume, use backend.Use) error {
-	source, err := s.options.Backend.DataPath(v.ID)
-	if err != nil {
-		return refusal(err)
-	}
-	if v.Block && s.options.Devices {
-		// The mount of a device says nothing about what may be written to it.
-		source, err = loop.Attach(source, access(use))
-	}
-	if err == nil {
-		err = s.options.Mount.Attach(mount.Target{Source: source, Path: use.Path, ReadOnly: use.ReadOnly})
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return invalid("%s", err)
-	}
-	if err != nil {
-		return status.Error(codes.Internal, err.Error())
-	}
-	return nil
-}
-
-func access(use backend.Use) loop.Access {
-	if use.ReadOnly {
-		return loop.ReadOnly
-	}
-	return loop.ReadWrite
-}
-
-// release ends a use, and frees the devices that no other use needs. A kill
-// in between leaves a device, which the repeated call frees.
-func (s *Server) release(id, path string) error {
-	v, ok := s.options.Backend.Volume(id)
-	if ok && v.Block && s.options.Devices {
-		needed := map[loop.Access]bool{}
-		for _, u := range v.Uses {
-			if !u.Staging && u.Path != path {
-				needed[access(u)] = true
-			}
-		}
-		data, err := s.options.Backend.DataPath(id)
-		for _, a := range []loop.Access{loop.ReadWrite, loop.ReadOnly} {
-			if err == nil && !needed[a] {
-				err = loop.Detach(data, a)
-			}
-		}
-		if err != nil {
-			return status.Error(codes.Internal, err.Error())
-		}
-	}
-	if err := s.options.Backend.EndUse(id, path); err != nil {
-		return refusal(err)
-	}
-	return nil
 }
 
 func isStaged(v backend.Volume, path string) bool {
@@ -177,7 +103,7 @@ func (s *Server) usable(id string, c *csi.VolumeCapability) (backend.Volume, err
 	return v, err
 }
 
-// NodeUnpublishVolume undoes NodePublishVolume. What is at the path goes even
+// NodeUnpublishVolume undoes NodePublishVolume. What is at the path of it goes even
 // if the volume is not known any more, because nobody else would remove it.
 func (s *Server) NodeUnpublishVolume(_ context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if req.GetVolumeId() == "" {
@@ -186,11 +112,7 @@ func (s *Server) NodeUnpublishVolume(_ context.Context, req *csi.NodeUnpublishVo
 	if req.GetTargetPath() == "" {
 		return nil, invalid("target_path is missing")
 	}
-	path := filepath.Clean(req.GetTargetPath())
-	if err := mount.Detach(path); err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	if err := s.release(req.GetVolumeId(), path); err != nil {
+	if err := s.vanish(req.GetVolumeId(), filepath.Clean(req.GetTargetPath()), mount.Detach); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil

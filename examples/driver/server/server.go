@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -60,6 +61,7 @@ type Server struct {
 
 	options Options
 	busy    inflight.Table
+	turns   turns
 }
 
 // New makes a gRPC server with all services registered.
@@ -138,15 +140,23 @@ func (s *Server) object(req any) string {
 	case *csi.DeleteSnapshotRequest:
 		return named("snapshot", s.nameOf(r.GetSnapshotId()))
 	case *csi.NodeStageVolumeRequest:
-		return named("path", r.GetStagingTargetPath())
+		return located(r.GetStagingTargetPath())
 	case *csi.NodeUnstageVolumeRequest:
-		return named("path", r.GetStagingTargetPath())
+		return located(r.GetStagingTargetPath())
 	case *csi.NodePublishVolumeRequest:
-		return named("path", r.GetTargetPath())
+		return located(r.GetTargetPath())
 	case *csi.NodeUnpublishVolumeRequest:
-		return named("path", r.GetTargetPath())
+		return located(r.GetTargetPath())
 	}
 	return ""
+}
+
+// located is one key for all spellings of a path.
+func located(path string) string {
+	if path == "" {
+		return ""
+	}
+	return named("path", filepath.Clean(path))
 }
 
 func named(kind, name string) string {
