@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -34,6 +35,9 @@ func Missing() []string {
 	}
 	if kinds, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(kinds), "\toverlay\n") {
 		add("the kernel has no overlay file system, or has not loaded it (modprobe overlay)")
+	}
+	if err := checkRoom(filepath.Join(os.TempDir(), "tandem-0123456789", "n"), []string{"worker-1"}); err != nil {
+		add("%v", err)
 	}
 	if programs := programsMissing(); len(programs) > 0 {
 		add("there is no %s (on Debian: %s)", strings.Join(programs, ", no "), packages)

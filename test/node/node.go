@@ -43,6 +43,8 @@ const (
 type Options struct {
 	// Dir holds all data and logs. Its path has to be short, since sockets are in it.
 	Dir string
+	// Programs is a folder of programs that are run inside, besides those of the nodes.
+	Programs string
 	// Remove is removed by the next run if this one is killed: Dir, or a folder around it.
 	Remove string
 	// Kubeconfig is what kubelets use, and Kube speaks to the same API server.
@@ -71,6 +73,9 @@ type Machine struct {
 func Start(ctx context.Context, options Options) (*Machine, error) {
 	if missing := Missing(); len(missing) > 0 {
 		return nil, fmt.Errorf("starting real nodes: %s", strings.Join(missing, "; "))
+	}
+	if err := checkRoom(options.Dir, options.Nodes); err != nil {
+		return nil, fmt.Errorf("starting real nodes: %w", err)
 	}
 	built, err := build(ctx, options.Out)
 	if err != nil {
@@ -127,7 +132,7 @@ func (m *Machine) furnish(ctx context.Context) error {
 	}
 	defer read.Close()
 	m.first = &program{
-		name: "machine", path: m.tools.machine, args: []string{"hold", m.group, m.options.Dir}, log: filepath.Join(m.options.Dir, "machine.log"),
+		name: "machine", path: m.tools.machine, args: m.holdArgs(), log: filepath.Join(m.options.Dir, "machine.log"),
 		stdout: write, flags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
 	}
 	err = m.first.start()
@@ -152,6 +157,15 @@ func (m *Machine) furnish(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	return fmt.Errorf("starting the machine: it is not ready; the end of its log:\n%s", tail(m.first.log))
+}
+
+// holdArgs name what has to be seen inside.
+func (m *Machine) holdArgs() []string {
+	args := []string{"hold", m.group, m.options.Remove, m.options.Dir, m.tools.dir}
+	if m.options.Programs != "" {
+		args = append(args, m.options.Programs)
+	}
+	return args
 }
 
 func (m *Machine) makeDisks(ctx context.Context) error {

@@ -90,7 +90,7 @@ func find(dir string) (map[Program]string, error) {
 	for _, program := range []Program{Provisioner, Snapshotter, Driver} {
 		path, err := filepath.Abs(filepath.Join(dir, string(program)))
 		if err == nil {
-			_, err = os.Stat(path)
+			path, err = filepath.EvalSymlinks(path)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("finding the %s in %s, which %s names: %w", program, dir, ProgramsVariable, err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,5 +48,32 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("left in %s: %v, %v", dir, left, err)
 		}
+	}
+}
+
+// TestPlaceOfAStage: the folder is known by the path that tables of mounts have, and one that is too deep for sockets is refused with what
+// helps before anything is built. Catches mounts that are not found, and a driver that cannot listen, behind a link or a long path.
+func TestPlaceOfAStage(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, link := filepath.Join(base, "real"), filepath.Join(base, "link")
+	if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink("real", link)); err != nil {
+		t.Fatal(err)
+	}
+	if s := (&Stage{dir: link}); s.place() != nil || s.dir != real {
+		t.Errorf("it is at %s, want %s", s.dir, real)
+	}
+	deep := filepath.Join(base, strings.Repeat("d", 100))
+	if err := os.Mkdir(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", deep)
+	if s, err := Open(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "set TMPDIR to one of at most ") {
+		t.Errorf("%v, %v", s, err)
+	}
+	if left, err := os.ReadDir(deep); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }

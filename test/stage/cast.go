@@ -23,8 +23,8 @@ import (
 	"github.com/csi-tandem/csi-tandem/examples/driver/control"
 )
 
-// socketLimit is what Linux leaves for the path of a socket.
-const socketLimit = 107
+// controlSocket is the longest name of a socket of a cast.
+const controlSocket = "control.sock"
 
 // Roles says which driver a cast is to have.
 type Roles struct {
@@ -103,11 +103,11 @@ func (s *Stage) NewCast(ctx context.Context, roles Roles) (*Cast, error) {
 
 func (c *Cast) startDriver(roles Roles) error {
 	c.Socket = filepath.Join(c.dir, "csi.sock")
-	controlSocket := filepath.Join(c.dir, "control.sock")
-	if len(controlSocket) > socketLimit {
-		return fmt.Errorf("%s is too long for a socket; set TMPDIR to a shorter path", controlSocket)
+	controls := filepath.Join(c.dir, controlSocket)
+	if err := c.checkSockets(controls, roles); err != nil {
+		return err
 	}
-	args := []string{"--endpoint=unix://" + c.Socket, "--control=" + controlSocket, "--state=" + filepath.Join(c.dir, "state")}
+	args := []string{"--endpoint=unix://" + c.Socket, "--control=" + controls, "--state=" + filepath.Join(c.dir, "state")}
 	if roles.Name != "" {
 		args = append(args, "--name="+roles.Name)
 	}
@@ -123,7 +123,7 @@ func (c *Cast) startDriver(roles Roles) error {
 		args = append(args, "--topology="+file)
 	}
 	var err error
-	if c.Control, err = control.Dial(controlSocket); err != nil {
+	if c.Control, err = control.Dial(controls); err != nil {
 		return err
 	}
 	args = append(args, roles.Flags...)

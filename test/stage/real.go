@@ -45,6 +45,22 @@ func (c *Cast) moveIn(roles Roles) {
 	d.Path, d.Args = c.stage.Machine.Inside(filepath.Base(c.dir), d.Path, d.Args)
 }
 
+// checkSockets refuses names that no socket can have.
+func (c *Cast) checkSockets(controls string, roles Roles) error {
+	paths := []string{controls}
+	for name := range roles.Topology {
+		if c.isReal(name) {
+			paths = append(paths, node.Registration(c.stage.Machine.Dir(name), roles.Name))
+		}
+	}
+	for _, path := range paths {
+		if err := node.CheckSocket(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // awaitKubelets waits until the real kubelets have told the API server of the driver.
 func (c *Cast) awaitKubelets(ctx context.Context, roles Roles) error {
 	for name := range roles.Topology {

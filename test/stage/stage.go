@@ -82,10 +82,27 @@ func Open(ctx context.Context, options Options) (*Stage, error) {
 	if s.dir, err = os.MkdirTemp("", "tandem-"); err != nil {
 		return nil, fmt.Errorf("making the folder of the stage: %w", err)
 	}
+	if err := s.place(); err != nil {
+		return nil, errors.Join(err, s.Remove())
+	}
 	if err := s.open(ctx, options); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// place makes the folder's path the one that the kernel tells, for mounts and devices are looked for by it, and refuses one that is too
+// long before anything is built.
+func (s *Stage) place() error {
+	path, err := filepath.Abs(s.dir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return fmt.Errorf("finding the folder of the stage: %w", err)
+	}
+	s.dir = path
+	return node.CheckSocket(s.path("c99", controlSocket))
 }
 
 func (s *Stage) open(ctx context.Context, options Options) error {
@@ -113,7 +130,7 @@ func (s *Stage) open(ctx context.Context, options Options) error {
 		return err
 	}
 	s.Machine, err = node.Start(ctx, node.Options{
-		Dir: s.path("n"), Remove: s.dir, Kubeconfig: s.Cluster.Kubeconfig(), Kube: s.Kube, Nodes: options.Real, Disks: options.Disks, Out: s.out,
+		Dir: s.path("n"), Programs: filepath.Dir(s.programs[Driver]), Remove: s.dir, Kubeconfig: s.Cluster.Kubeconfig(), Kube: s.Kube, Nodes: options.Real, Disks: options.Disks, Out: s.out,
 	})
 	return err
 }

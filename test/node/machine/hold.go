@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,7 +22,8 @@ import (
 var covered = []string{"/run", "/var/log", "/var/lib", "/mnt"}
 
 // hold furnishes the machine and stays. Mount and process namespaces are new already; whoever started us saw to that.
-func hold(group, dir string) error {
+// shown are folders that are seen inside wherever they are.
+func hold(group string, shown []string) error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("holding: this is process %d and not the first of its namespace", os.Getpid())
 	}
@@ -39,7 +41,7 @@ func hold(group, dir string) error {
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("making a cgroup namespace: %w", err)
 	}
-	for _, step := range []func() error{mountProc, func() error { return mountCgroups(all) }, func() error { return cover(dir) }, showSettings} {
+	for _, step := range []func() error{mountProc, func() error { return mountCgroups(all) }, func() error { return cover(shown) }, showSettings} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -130,11 +132,13 @@ func mountUnified() error {
 	return cgroup.Delegate(cgroupRoot, "system")
 }
 
-func cover(dir string) error {
+// cover lays empty folders over what is covered, and lets what is to be seen be seen in them.
+func cover(shown []string) error {
+	held, err := holdCovered(shown)
+	if err != nil {
+		return err
+	}
 	for _, path := range covered {
-		if strings.HasPrefix(dir+"/", path+"/") {
-			return fmt.Errorf("the data of the machine cannot be in %s, which is covered inside; set TMPDIR to another folder", path)
-		}
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
@@ -142,7 +146,47 @@ func cover(dir string) error {
 			return fmt.Errorf("covering %s: %w", path, err)
 		}
 	}
+	for _, folder := range held {
+		err := os.MkdirAll(folder.Name(), 0o755)
+		if err == nil {
+			err = unix.Mount(fmt.Sprintf("/proc/self/fd/%d", folder.Fd()), folder.Name(), "", unix.MS_BIND, "")
+		}
+		if err := errors.Join(err, folder.Close()); err != nil {
+			return fmt.Errorf("showing %s: %w", folder.Name(), err)
+		}
+	}
 	return os.MkdirAll("/var/lib/kubelet", 0o755)
+}
+
+// holdCovered opens those of the folders that will be covered: from then on they can be had by what is open only.
+func holdCovered(shown []string) ([]*os.File, error) {
+	var held []*os.File
+	for _, path := range shown {
+		path, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return nil, fmt.Errorf("finding what is to be seen: %w", err)
+		}
+		if !isCovered(path) {
+			continue
+		}
+		folder, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("opening what is to be seen: %w", err)
+		}
+		held = append(held, folder)
+	}
+	// One may be in another one.
+	slices.SortFunc(held, func(a, b *os.File) int { return len(a.Name()) - len(b.Name()) })
+	return held, nil
+}
+
+func isCovered(path string) bool {
+	return slices.ContainsFunc(covered, func(place string) bool {
+		if real, err := filepath.EvalSymlinks(place); err == nil {
+			place = real
+		}
+		return strings.HasPrefix(path+"/", place+"/")
+	})
 }
 
 // enter leaves the work of changing namespaces to nsenter, which has one thread.

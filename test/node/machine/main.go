@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-const usage = `usage: machine hold GROUP DIR        be the first process of a machine whose data is in DIR
+const usage = `usage: machine hold GROUP DIR...     be the first process of a machine in which these folders are seen, wherever they are
        machine enter PID GROUP PROGRAM [ARGUMENT...]   run a program inside
        machine pause                    be the first process of a pod
 With CNI_COMMAND it is a network plugin.`
@@ -30,8 +30,8 @@ func start(args []string) int {
 	switch {
 	case os.Getenv("CNI_COMMAND") != "":
 		err = plugin(os.Getenv("CNI_COMMAND"), os.Stdin, os.Stdout)
-	case len(args) == 4 && args[1] == "hold":
-		err = hold(args[2], args[3])
+	case len(args) > 3 && args[1] == "hold":
+		err = hold(args[2], args[3:])
 	case len(args) > 4 && args[1] == "enter":
 		err = enter(args[2], args[3], args[4:])
 	case len(args) == 2 && args[1] == "pause":
