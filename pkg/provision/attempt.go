@@ -3,7 +3,6 @@
 package provision
 
 import (
-	"slices"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -100,6 +99,14 @@ func (a *Attempt) asOpen() *Attempt {
 	return &next
 }
 
+// asUnmade is the attempt whose good answer is of no use. A removal without an answer may have been done, so that the driver is asked anew.
+// That the call went without the secret says nothing of the removal, which has a try of its own.
+func (a *Attempt) asUnmade() *Attempt {
+	next := *a.asOpen()
+	next.Made, next.Bare = nil, false
+	return &next
+}
+
 // asFreed is the attempt after the driver has said that there is no such source.
 func (a *Attempt) asFreed() *Attempt {
 	next := *a
@@ -112,42 +119,6 @@ func (a *Attempt) asPrompted(due time.Time) *Attempt {
 	next := *a.asOpen()
 	next.Prompt, next.NotBefore = a.Prompt+1, due
 	return &next
-}
-
-// after is the attempt with those that came before it. One of them that asked for the very same is this one: a claim
-// that goes round between full nodes is not to be remembered once more for each round.
-func (a *Attempt) after(prior *Attempt) *Attempt {
-	next := *a
-	var others []*Attempt
-	for p := prior; p != nil; p = p.Prior {
-		if p.isSameCall(a) {
-			next.Open = next.Open || p.Open
-			continue
-		}
-		others = append(others, p)
-	}
-	next.Prior = nil
-	for _, p := range slices.Backward(others) {
-		if p.Prior != next.Prior {
-			relinked := *p
-			relinked.Prior = next.Prior
-			p = &relinked
-		}
-		next.Prior = p
-	}
-	return &next
-}
-
-// Beside is the attempt with an older one for the same claim, which is repeated once nobody waits any more.
-func (a *Attempt) Beside(older *Attempt) *Attempt {
-	parked := *older
-	if older.Undoing != nil {
-		// Nothing is asked for before the removal has an end; what was asked for already may have been made.
-		parked = *a
-		parked.Open, parked.Made, a = true, nil, older
-	}
-	parked.Parked = true
-	return a.after(&parked)
 }
 
 // isSameCall tells whether the driver cannot tell the calls of two attempts apart.

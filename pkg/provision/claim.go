@@ -119,10 +119,10 @@ func nextRequest(in ClaimInput) ClaimStep {
 }
 
 // continueAttempt goes on with what was begun, whatever the claim says by now: only the very same
-// request can find out what became of the first one.
+// request can find out what became of the first one. That another node's process has made the claim's volume says nothing of it.
 func continueAttempt(in ClaimInput) ClaimStep {
 	switch {
-	case in.Volume != nil && belongsTo(in.Volume, in.Attempt.Ref.UID):
+	case in.Volume != nil && belongsTo(in.Volume, in.Attempt.Ref.UID) && !in.isMadeElsewhere(in.Volume):
 		return AlreadyProvisioned{in.Volume}
 	case in.Attempt.Made != nil && isStray(in):
 		return Discard{in.Attempt}

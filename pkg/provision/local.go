@@ -63,6 +63,18 @@ func (c Config) IsHere(volume *corev1.PersistentVolume) bool {
 	return reachable && err == nil
 }
 
+// isApart tells that a volume is certainly not one of the node's driver: the process of another node made it, and its place, told in the
+// words of this node's driver, is not here. Anything less is no proof: what was written by hand, or says nothing of its place, may be here.
+func (c Config) isApart(volume *corev1.PersistentVolume) bool {
+	return c.isMadeElsewhere(volume) && topology.IsOutside(volume.Spec.NodeAffinity, c.Segment)
+}
+
+// isMadeElsewhere tells that the process of another node made a volume.
+func (c Config) isMadeElsewhere(volume *corev1.PersistentVolume) bool {
+	made := MadeOn(volume, c.Driver)
+	return c.isLocal() && made != "" && made != c.Node
+}
+
 // localStep is what a process for one node makes of a step about a volume. What several can reach is first
 // left to the one that made it, so that they do not all do the same.
 func (in VolumeInput) localStep(step VolumeStep) VolumeStep {

@@ -156,3 +156,44 @@ func TestKept(t *testing.T) {
 		})
 	}
 }
+
+// TestOpenCallIsNotSettledByAnotherNode: the call of this node has no answer, and the claim has a volume that another node's process made, where this
+// one sees it. Catches one that takes this for the end of its own call, and forgets what it may have made.
+func TestOpenCallIsNotSettledByAnotherNode(t *testing.T) {
+	for identity, want := range map[string]string{"1-2-d-n2": "Resume: pvc-" + uid, "1-2-d-n1": "AlreadyProvisioned", "": "AlreadyProvisioned"} {
+		in := plain(volumeNamed("pvc-"+uid, uid), func(in *ClaimInput) { in.Config, in.Attempt = local(), created(t, plain()).asOpen() })
+		in.Volume.Spec.CSI = volumeOf(identity).Spec.CSI
+		in.Claim.Spec.VolumeName = in.Volume.Name
+		if got := show(NextClaimStep(in)); got != want {
+			t.Errorf("made by %q: %s, want %s", identity, got, want)
+		}
+	}
+}
+
+// TestHoldersOnOtherNodes: of two volumes with one handle, that of another node holds not the one here. Catches one that compares handles alone: the
+// volume here would stay for ever. And it catches one that takes for elsewhere what may be here, and would remove what is in use.
+func TestHoldersOnOtherNodes(t *testing.T) {
+	attempt := created(t, plain())
+	named := volumeOf("1-2-d-n2", "n2")
+	named.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = "rack"
+	for title, c := range map[string]struct {
+		config Config
+		volume *corev1.PersistentVolume
+		want   bool
+	}{
+		"another node's":                     {local(), volumeOf("1-2-d-n2", "n2"), false},
+		"this node's":                        {local(), volumeOf("1-2-d-n1", "n1"), true},
+		"this node's, put elsewhere":         {local(), volumeOf("1-2-d-n1", "n2"), true},
+		"another node's, to be reached here": {local(), volumeOf("1-2-d-n2", "n1", "n2"), true},
+		"another node's, that does not say":  {local(), volumeOf("1-2-d-n2"), true},
+		"another node's, by another key":     {local(), named, true},
+		"by hand":                            {local(), volumeOf("", "n2"), true},
+		"by one for the whole cluster":       {local(), volumeOf("1-2-d", "n2"), true},
+		"places do not matter":               {local(func(c *Config) { c.Segment = nil }), volumeOf("1-2-d-n2", "n2"), true},
+		"the whole cluster is served":        {config(), volumeOf("1-2-d-n2", "n2"), true},
+	} {
+		if got, err := c.config.Holds(c.volume, attempt, "vol-1"); got != c.want || err != nil {
+			t.Errorf("%s: %t, %v", title, got, err)
+		}
+	}
+}

@@ -74,10 +74,11 @@ func (c Config) AsCSI(volume *corev1.PersistentVolume) (*corev1.PersistentVolume
 
 // Holds tells whether a volume is the one that the driver has made under a handle for an attempt. In the
 // form from before the migration a handle may have lost what it once said, so that both ways are compared;
-// a volume of the plugin that cannot be translated may be that one, so its error goes on.
+// a volume of the plugin that cannot be translated may be that one, so its error goes on. What is apart from the node that is served is
+// another volume, whatever its handle: drivers of single nodes do not know of each other's.
 func (c Config) Holds(volume *corev1.PersistentVolume, attempt *Attempt, handle string) (bool, error) {
 	if source := volume.Spec.CSI; source != nil || !c.IsMigrated(volume) {
-		return source != nil && source.Driver == c.Driver && source.VolumeHandle == handle, nil
+		return source != nil && source.Driver == c.Driver && source.VolumeHandle == handle && !c.isApart(volume), nil
 	}
 	if volume.Name == attempt.Name() && belongsTo(volume, attempt.Ref.UID) {
 		// The driver knows a volume by this name, and made no second one for it.

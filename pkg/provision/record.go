@@ -103,7 +103,7 @@ func ParseRecord(w Written, migration Translator) (*Attempt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading a recorded attempt: %w", err)
 	}
-	return attempt, nil
+	return removalFirst(attempt.row()), nil
 }
 
 func (r *recorded) attempt(parts map[string]string, migration Translator, depth int) (*Attempt, error) {

@@ -50,7 +50,7 @@ func (u Undo) IsRecorded() bool { return len(u.Handle) <= maxHandle }
 // AfterFailure is the attempt once the removal has failed, with the errors of its tries in order. A refusal that is certain leaves the
 // volume there, and the driver is asked for it again, because it may have mended it; all else is repeated. So it is when an earlier try
 // may still run: the driver can refuse the next before it looks for the volume, and a late removal would destroy what was bound
-// meanwhile. Only a removal that is done ends that.
+// meanwhile. Only a removal that is done ends that, and another removal for the same claim comes before anything is asked for.
 func (u Undo) AfterFailure(tries ...error) *Attempt {
 	next, undoing := *u.Attempt, *u.Attempt.Undoing
 	var last error
@@ -61,7 +61,7 @@ func (u Undo) AfterFailure(tries ...error) *Attempt {
 	if !undoing.Open && !next.Bare && !fault.ProvesNothing(last) {
 		next.Undoing = nil
 	}
-	return &next
+	return removalFirst(next.row()).asParking()
 }
 
 // Resumed is the undo that an attempt was left in.

@@ -49,6 +49,26 @@ func Accessible(affinity *corev1.VolumeNodeAffinity, node map[string]string) (bo
 	return false, nil
 }
 
+// IsOutside tells that a volume is certainly not in a segment: each term asks for another value of a key that the segment has. A key that it
+// lacks proves nothing, and neither does an affinity that cannot be read.
+func IsOutside(affinity *corev1.VolumeNodeAffinity, s Segment) bool {
+	if affinity == nil || affinity.Required == nil || len(affinity.Required.NodeSelectorTerms) == 0 {
+		return false
+	}
+	for _, term := range affinity.Required.NodeSelectorTerms {
+		known := corev1.NodeSelectorTerm{MatchFields: term.MatchFields}
+		for _, expression := range term.MatchExpressions {
+			if s.has(expression.Key) {
+				known.MatchExpressions = append(known.MatchExpressions, expression)
+			}
+		}
+		if match, err := matches(known, s.Labels()); err != nil || match || len(known.MatchExpressions) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 var operators = map[corev1.NodeSelectorOperator]selection.Operator{
 	corev1.NodeSelectorOpIn:           selection.In,
 	corev1.NodeSelectorOpNotIn:        selection.NotIn,

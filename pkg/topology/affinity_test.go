@@ -74,3 +74,35 @@ func TestAccessible(t *testing.T) {
 		})
 	}
 }
+
+// TestIsOutside: it is the ground on which a volume is taken for another one, and removed. Catches one that takes what it cannot tell for a yes.
+func TestIsOutside(t *testing.T) {
+	here := SegmentOf(map[string]string{"zone": "a", "rack": "1"})
+	near := corev1.NodeSelectorRequirement{Key: "zone", Operator: "Near"}
+	for _, c := range []struct {
+		name     string
+		affinity *corev1.VolumeNodeAffinity
+		want     bool
+	}{
+		{"another value", affinity(all(in("zone", "b"))), true},
+		{"another value in each term", affinity(all(in("zone", "b")), all(in("zone", "a"), in("rack", "2"))), true},
+		{"another value, and a key that is not known", affinity(all(in("zone", "b"), in("host", "n2"))), true},
+		{"here", affinity(all(in("zone", "b")), all(in("zone", "a"))), false},
+		{"here, as far as is known", affinity(all(in("zone", "a"), in("host", "n2"))), false},
+		{"by a key that is not known", affinity(all(in("host", "n2"))), false},
+		{"in one term by a key that is not known", affinity(all(in("zone", "b")), all(in("host", "n2"))), false},
+		{"no affinity", nil, false},
+		{"no required part", &corev1.VolumeNodeAffinity{}, false},
+		{"no term", affinity(), false},
+		{"an empty term", affinity(all()), false},
+		{"an operator that is not known", affinity(all(near)), false},
+		{"fields", affinity(corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{in("metadata.name", "n2")}}), false},
+	} {
+		if got := IsOutside(c.affinity, here); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+	if IsOutside(affinity(all(in("zone", "b"))), nil) {
+		t.Error("it is not known where this is")
+	}
+}

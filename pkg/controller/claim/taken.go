@@ -87,7 +87,7 @@ func (c *Controller) refuseShared(ctx context.Context, attempt *provision.Attemp
 	if !errors.As(err, &other) {
 		return reconcile.Result{}, err
 	}
-	c.settled(c.drop(attempt.Ref.UID))
+	c.leave(attempt, attempt.Prior)
 	return c.reject(ctx, c.lookup(keyOfRef(attempt.Ref)), provision.Reject{Err: err})
 }
 

@@ -27,7 +27,7 @@ const undoTries = 5
 func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (reconcile.Result, error) {
 	var other *shared
 	if err := c.take(ctx, s.attempt, u.Handle); errors.As(err, &other) {
-		c.settled(c.drop(s.attempt.Ref.UID))
+		c.leave(s.attempt, u.Attempt.Prior)
 		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, other.volume)})
 	}
 	holder, err := c.fetchHolder(ctx, u.Handle, s.attempt)
@@ -36,11 +36,11 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 		c.memory.keep(u.Attempt, c.Clock.Now())
 		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; looking for its PersistentVolume: %w", u.Err, err)})
 	case holder != nil:
-		c.settled(c.drop(s.attempt.Ref.UID))
+		c.leave(s.attempt, u.Attempt.Prior)
 		if holder.Spec.ClaimRef != nil && holder.Spec.ClaimRef.UID == s.attempt.Ref.UID {
 			// The claim has its volume; only the answer about it was wrong.
 			c.tell(ctx, s.claim, u.Err, fmt.Sprintf("%v; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name))
-			return reconcile.Result{}, nil
+			return c.goBack(u.Attempt.Prior), nil
 		}
 		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name)})
 	}
@@ -60,6 +60,14 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 		begun.Attempt = kept // with what was found on the record meanwhile
 	}
 	return c.afterUndo(ctx, s, begun, tries)
+}
+
+// goBack looks again soon when there is another attempt for the claim.
+func (c *Controller) goBack(left *provision.Attempt) reconcile.Result {
+	if left == nil {
+		return reconcile.Result{}
+	}
+	return reconcile.Result{After: soon}
 }
 
 // afterUndo ends a removal, or keeps it for the next look. A removal that was found on the record meanwhile is not over with this one.

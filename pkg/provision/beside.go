@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import "slices"
+
+// Of one claim there can be several attempts: the one that is worked on, and behind it those that are gone back to, one by one, once it
+// has an end. What is being removed comes first: nothing is asked for before that has an end.
+
+// after is a new attempt with those that came before it.
+func (a *Attempt) after(prior *Attempt) *Attempt { return inRow(a, prior.row()...) }
+
+// Beside is the attempt with an older one for the same claim, which is repeated once nobody waits any more.
+func (a *Attempt) Beside(older *Attempt) *Attempt {
+	return removalFirst(slices.Concat(a.row(), older.row())).asParking()
+}
+
+// row lists the attempt and those behind it.
+func (a *Attempt) row() (row []*Attempt) {
+	for ; a != nil; a = a.Prior {
+		row = append(row, a)
+	}
+	return row
+}
+
+// removalFirst puts a removal before all that may be asked for: the driver can give the same id for that, and what was bound would be
+// destroyed by a removal that is done late.
+func removalFirst(row []*Attempt) *Attempt {
+	if i := slices.IndexFunc(row, func(a *Attempt) bool { return a.Undoing != nil }); i > 0 {
+		row = slices.Concat(row[i:i+1], row[:i], row[i+1:])
+	}
+	return inRow(row[0], row[1:]...)
+}
+
+// asParking is the attempt while all behind it wait. What they were answered may be removed by now, so that they ask again.
+func (a *Attempt) asParking() *Attempt {
+	row := a.row()
+	for i, p := range row[1:] {
+		if p.Parked && p.Open && p.Made == nil {
+			continue
+		}
+		parked := *p
+		parked.Parked, parked.Open, parked.Made = true, true, nil
+		row[i+1] = &parked
+	}
+	return inRow(row[0], row[1:]...)
+}
+
+// inRow links attempts. One that asks for the very same as one before it is that one: a claim that goes round between full nodes is not
+// to be remembered once more for each round.
+func inRow(first *Attempt, others ...*Attempt) *Attempt {
+	row := []*Attempt{first}
+	for _, p := range others {
+		i := slices.IndexFunc(row, p.isSame)
+		if i < 0 {
+			row = append(row, p)
+		} else if p.Open && !row[i].Open {
+			row[i] = row[i].asOpened()
+		}
+	}
+	var next *Attempt
+	for _, p := range slices.Backward(row) {
+		if p.Prior != next {
+			relinked := *p
+			relinked.Prior = next
+			p = &relinked
+		}
+		next = p
+	}
+	return next
+}
+
+func (a *Attempt) asOpened() *Attempt {
+	next := *a
+	next.Open = true
+	return &next
+}
+
+// isSame tells that with one of two attempts the other is settled as well. A removal is about one volume, while the driver may have made
+// others for the same request, each under an id of its own: another removal stays beside it, and so does the request.
+func (a *Attempt) isSame(b *Attempt) bool {
+	if a.Undoing == nil || b.Undoing == nil {
+		return a.Undoing == b.Undoing && a.isSameCall(b)
+	}
+	return a.Undoing.Handle == b.Undoing.Handle && a.isSameCall(b)
+}
