@@ -17,7 +17,8 @@ func TestEveryNodeForItself(t *testing.T) {
 	f := beginFleet(t, map[string]string{"control-plane": "4Gi", "worker-1": "40Gi", "worker-2": "16Gi"})
 	anywhere, only2 := f.class("any"), f.class("only2", onHosts("worker-2"))
 
-	// T98: claims without a node spread by room.
+	// T98: claims without a node spread, and no node takes more than it has room for. Which of two with room is sooner is up to chance; that
+	// more room makes sooner is looked at where the clock stands still (TestClaimsSpreadByRoom).
 	for i := range 12 {
 		f.claim(fmt.Sprint("any-", i), anywhere)
 	}
@@ -26,7 +27,7 @@ func TestEveryNodeForItself(t *testing.T) {
 		on[f.place(f.bound(fmt.Sprint("any-", i)))]++
 	}
 	t.Logf("volumes on %v", on)
-	if on["worker-1"] <= on["worker-2"] || on["control-plane"] > 4 {
+	if on["control-plane"] > 4 || on["worker-1"] == 0 || on["worker-1"]+on["worker-2"] < 8 {
 		t.Errorf("T98: volumes on %v", on)
 	}
 	f.checkCopies(anywhere, only2)

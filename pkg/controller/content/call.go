@@ -86,6 +86,7 @@ func (r *round) poll(ctx context.Context, in snapshot.ContentInput, step snapsho
 	case in.Unlisted && in.Attempt.Listed:
 		// It was there and is lost.
 	case err != nil && step.Again != nil && !fault.IsNotFound(err):
+		in.Attempt.Listed = false // what the driver may take now in place of a lost one, the list has not shown
 		return r.create(ctx, in, *step.Again)
 	}
 	return r.settle(ctx, snapshot.AfterPoll(in, snapshot.AnswerOf(found), err), err)
