@@ -37,8 +37,12 @@ type Target struct {
 	ReadOnly bool
 }
 
-// ErrLinked refuses a path that leads elsewhere: what is mounted there could not be found again by the path.
-var ErrLinked = errors.New("it is a symbolic link")
+var (
+	// ErrLinked refuses a path that leads elsewhere: what is mounted there could not be found again by the path.
+	ErrLinked = errors.New("it is a symbolic link")
+	// ErrContent refuses a path with something of its own in it: Detach never removes that, so the path would stay for ever.
+	ErrContent = errors.New("there is content already")
+)
 
 // Probe finds out, below dir, which mode works for this process.
 func Probe(dir string) Mode {
@@ -100,6 +104,31 @@ func (m Mode) Check(t Target) error {
 		return nil
 	}
 	return fmt.Errorf("binding %s to %s: %w", t.Source, t.Path, ErrLinked)
+}
+
+// Vacant says why a path cannot be given over to some content: there is other content, and it is no mount.
+func Vacant(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		// What is not there is made, or cannot be, which is told then.
+		return nil
+	}
+	mounted, err := IsMounted(path)
+	if err != nil || mounted {
+		return err
+	}
+	taken := info.Mode().IsRegular() && info.Size() > 0
+	if info.IsDir() {
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return err
+		}
+		taken = len(entries) > 0
+	}
+	if taken {
+		return fmt.Errorf("using %s: %w", path, ErrContent)
+	}
+	return nil
 }
 
 // isThere refuses to take something else for the content.

@@ -59,7 +59,7 @@ func TestDeviceStaysWithWhoComesAsAnotherLeaves(t *testing.T) {
 			id := r.blockVolume(t, "v", mib).GetVolumeId()
 			staging, here := r.publish(t, id, shared, readOnly)
 			there := here + "-too"
-			for range 60 {
+			for range 40 {
 				var publishing, unpublishing error
 				var both sync.WaitGroup
 				both.Go(func() {

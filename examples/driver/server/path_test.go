@@ -219,3 +219,28 @@ func TestLinkGivesWayToTheMount(t *testing.T) {
 		r.unpublish(t, id, staging, target)
 	})
 }
+
+// The wrong implementation takes such a path, and refuses to give it up: undoing does not remove content, and "." cannot be removed.
+func TestPathThatCouldNotBeGivenUp(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig, _ mount.Mode) {
+		mountless(t, r)
+		staging := filepath.Join(r.dir, "staging")
+		must(t, os.Mkdir(staging, 0o755))
+		file, folder := filepath.Join(r.dir, "file"), filepath.Join(r.dir, "folder")
+		must(t, errors.Join(os.WriteFile(file, []byte("precious"), 0o600), os.Mkdir(folder, 0o755)))
+		must(t, os.WriteFile(filepath.Join(folder, "file"), nil, 0o600))
+		id := r.volume(t, ask("v", mib)).GetVolumeId()
+		wantCode(t, r.stageAt(id, "relative"), codes.InvalidArgument)
+		must(t, r.stageAt(id, staging))
+		for _, path := range []string{file, folder, ".", "relative/path"} {
+			wantCode(t, r.publishAt(id, staging, path), codes.InvalidArgument)
+			must(t, r.unpublishAt(id, path))
+		}
+		if content, err := os.ReadFile(file); err != nil || string(content) != "precious" {
+			t.Errorf("the file has %q, %v", content, err)
+		}
+		must(t, r.unstageAt(id, staging))
+		_, err := r.DeleteVolume(r.ctx, &csi.DeleteVolumeRequest{VolumeId: id})
+		must(t, err)
+	})
+}

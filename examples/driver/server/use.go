@@ -5,6 +5,7 @@ package server
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -19,6 +20,9 @@ import (
 // when it fails, since something may be mounted and the caller is bound to try again or to undo; unless somebody else's is
 // there, which the undoing would take for ours.
 func (s *Server) appear(v backend.Volume, use backend.Use) error {
+	if !filepath.IsAbs(use.Path) {
+		return invalid("%s is no absolute path", use.Path)
+	}
 	source, err := s.options.Backend.DataPath(v.ID)
 	if err != nil {
 		return refusal(err)
@@ -28,6 +32,9 @@ func (s *Server) appear(v backend.Volume, use backend.Use) error {
 	onRecordOnly := use.Staging && (v.Block || s.options.Mount == mount.Link)
 	if !onRecordOnly {
 		err = s.options.Mount.Check(mount.Target{Source: source, Path: use.Path})
+	}
+	if err == nil && !use.Staging {
+		err = mount.Vacant(use.Path) // The staging directory is the caller's, with what is in it.
 	}
 	if err != nil {
 		return invalid("%s", err)
