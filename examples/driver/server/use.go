@@ -4,6 +4,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -20,9 +21,6 @@ import (
 // when it fails, since something may be mounted and the caller is bound to try again or to undo; unless somebody else's is
 // there, which the undoing would take for ours.
 func (s *Server) appear(v backend.Volume, use backend.Use) error {
-	if !filepath.IsAbs(use.Path) {
-		return invalid("%s is no absolute path", use.Path)
-	}
 	source, err := s.options.Backend.DataPath(v.ID)
 	if err != nil {
 		return refusal(err)
@@ -30,13 +28,7 @@ func (s *Server) appear(v backend.Volume, use backend.Use) error {
 	// For block access, and where nothing can be mounted, publishing goes to
 	// the data directly: the staging directory belongs to the caller.
 	onRecordOnly := use.Staging && (v.Block || s.options.Mount == mount.Link)
-	if !onRecordOnly {
-		err = s.options.Mount.Check(mount.Target{Source: source, Path: use.Path})
-	}
-	if err == nil && !use.Staging {
-		err = mount.Vacant(use.Path) // The staging directory is the caller's, with what is in it.
-	}
-	if err != nil {
+	if err := s.permits(use, source, onRecordOnly); err != nil {
 		return invalid("%s", err)
 	}
 	if err := s.options.Backend.BeginUse(v.ID, use); err != nil {
@@ -57,6 +49,22 @@ func (s *Server) appear(v backend.Volume, use backend.Use) error {
 	default:
 		return status.Error(codes.Internal, err.Error())
 	}
+}
+
+// permits refuses, before anything is done or on record, a path that could not be given up again.
+func (s *Server) permits(use backend.Use, source string, onRecordOnly bool) error {
+	if !filepath.IsAbs(use.Path) {
+		return fmt.Errorf("%s is no absolute path", use.Path)
+	}
+	if !onRecordOnly {
+		if err := s.options.Mount.Check(mount.Target{Source: source, Path: use.Path}); err != nil {
+			return err
+		}
+	}
+	if use.Staging {
+		return nil // The directory is the caller's, with what is in it.
+	}
+	return mount.Vacant(use.Path)
 }
 
 func (s *Server) attach(v backend.Volume, use backend.Use, source string) error {
