@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
@@ -19,10 +20,10 @@ type advising interface{ Advice() string }
 
 // adviseClaim says what somebody can do about a claim that does not go on. It reads the input of the
 // decision and decides nothing: where it knows no remedy, the step's own sentence has to do.
-func adviseClaim(in provision.ClaimInput, step provision.ClaimStep) []string {
+func adviseClaim(in provision.ClaimInput, step provision.ClaimStep, users []*kube.Pod) []string {
 	switch s := step.(type) {
 	case provision.Ignore:
-		return adviseIgnored(in)
+		return adviseIgnored(in, users)
 	case provision.LeaveToPopulator:
 		return []string{"look at the program that handles sources of this kind: it makes the volume"}
 	case provision.Reject:
@@ -41,7 +42,7 @@ func adviseError(err error) []string {
 	return []string{knows.Advice()}
 }
 
-func adviseIgnored(in provision.ClaimInput) []string {
+func adviseIgnored(in provision.ClaimInput, users []*kube.Pod) []string {
 	c, class := in.Claim, in.Class
 	switch {
 	case c == nil || c.Spec.VolumeName != "":
@@ -49,8 +50,11 @@ func adviseIgnored(in provision.ClaimInput) []string {
 	case c.DeletionTimestamp != nil:
 		return []string{"nothing: a claim that is being deleted gets no volume; see below who holds it"}
 	case waitsForConsumer(class) && annotation(c, wellknown.AnnSelectedNode) == "":
+		if advice := adviseWaiting(users); len(advice) > 0 {
+			return advice
+		}
 		return []string{
-			"start a pod that uses the claim: the volume is made for the node that the scheduler chooses for it. If there is one, look why it is not scheduled: kubectl describe pod",
+			"start a pod that uses the claim: the volume is made for the node that the scheduler chooses for it",
 			"or use a class with volumeBindingMode Immediate in a new claim",
 		}
 	case class != nil && class.Provisioner != asked(c) && asked(c) == in.Driver:
@@ -68,7 +72,7 @@ func asked(c *corev1.PersistentVolumeClaim) string {
 }
 
 // adviseUnclaimed is for a claim that Kubernetes has given to no driver.
-func adviseUnclaimed(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) []string {
+func adviseUnclaimed(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, users []*kube.Pod) []string {
 	name := provision.ClassName(c)
 	switch {
 	case c.Spec.VolumeName != "":
@@ -77,11 +81,29 @@ func adviseUnclaimed(c *corev1.PersistentVolumeClaim, class *storagev1.StorageCl
 		return []string{"the claim has no class: mark a StorageClass as default, or name one in a new claim; or make a PersistentVolume without class that fits"}
 	case class == nil:
 		return []string{fmt.Sprintf("create StorageClass %s, or name another one in a new claim", name)}
+	case waitsForConsumer(class) && len(adviseWaiting(users)) > 0:
+		return adviseWaiting(users)
 	case waitsForConsumer(class):
 		return []string{"start a pod that uses the claim: its class waits for the first consumer, and nothing is done before there is one"}
 	default:
 		return []string{"wait a moment for kube-controller-manager to give the claim to " + class.Provisioner + "; if that lasts, look at its log"}
 	}
+}
+
+// adviseWaiting is for a claim that waits for its first pod while there is one.
+func adviseWaiting(users []*kube.Pod) []string {
+	var advice []string
+	for _, p := range users {
+		switch {
+		case isOver(p) || len(advice) == shown:
+		case p.Spec.NodeName == "":
+			advice = append(advice, fmt.Sprintf("see below why pod %s is on no node: the volume is made as soon as the scheduler has chosen one for it", p.Name))
+		default:
+			advice = append(advice, fmt.Sprintf("pod %s names its node itself (spec.nodeName), so that the scheduler chooses none for the claim: make it anew with spec.nodeSelector %s=%s instead",
+				p.Name, corev1.LabelHostname, p.Spec.NodeName))
+		}
+	}
+	return advice
 }
 
 func waitsForConsumer(class *storagev1.StorageClass) bool {

@@ -26,7 +26,7 @@ func adviseSnapshot(in snapshot.SnapshotInput, step snapshot.SnapshotStep) []str
 		return adviseOnce(s.Advice)
 	case snapshot.Unserved:
 		return adviseUnserved(in)
-	case snapshot.Ignore:
+	case snapshot.Ignore, snapshot.Wait:
 		return adviseQuiet(in)
 	}
 	return nil

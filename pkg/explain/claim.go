@@ -50,6 +50,9 @@ type claimLook struct {
 	classErr error
 	// told are the events of the claim.
 	told []*corev1.Event
+	// users are the pods that use the claim, once hasUsers says that they could be read.
+	users    []*kube.Pod
+	hasUsers bool
 }
 
 // Claim explains what the provisioner would do about a claim. The error means that there is nothing to
@@ -71,17 +74,18 @@ func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name st
 	)
 	l.showSidecars(ctx, wellknown.SanitizeLease(l.Driver.Name), provisioner)
 	l.told = l.tell(ctx, l.claim, kindClaim)
+	l.hear(l.lastTold())
+	l.readUsers(ctx)
 	l.askClaim(ctx)
 	l.noteUnled()
 	l.showRoom(ctx)
 	if name := l.claim.Spec.VolumeName; name != "" {
 		l.explainVolume(ctx, name)
 	}
-	if l.claim.Spec.VolumeName != "" || waitsForConsumer(l.class) {
-		l.showUsers(ctx)
-	}
+	l.showUsers(ctx)
 	l.askSource(ctx)
 	l.hold(l.claim, kindClaim)
+	l.nameSnapshots(ctx)
 	if l.volume != nil {
 		l.hold(l.volume, kindVolume)
 		l.tell(ctx, l.volume, kindVolume)
@@ -127,7 +131,7 @@ func (l *claimLook) isPointless(ctx context.Context, m Machine) bool {
 	case l.claim.Spec.VolumeName == "" && l.claim.DeletionTimestamp == nil && asked(l.claim) == "":
 		found := l.hindrances(ctx, nil)
 		l.unasked(m, "Does nothing for now: Kubernetes has not given the claim to any driver; the annotation "+wellknown.AnnStorageProvisioner+" would say so.",
-			adviseAgainst(found, adviseUnclaimed(l.claim, l.class))...)
+			adviseAgainst(found, adviseUnclaimed(l.claim, l.class, l.users))...)
 		l.hinder(nil, found)
 		return true
 	case l.class == nil && l.classErr != nil:
@@ -166,7 +170,7 @@ func (l *claimLook) askClaim(ctx context.Context) {
 	last := len(steps) - 1
 	steps[last] = l.withSecret(ctx, in, steps[last])
 	found := l.hindrances(ctx, steps[last])
-	l.add(m, anySteps(steps), adviseAgainst(found, adviseClaim(in, steps[last])))
+	l.add(m, anySteps(steps), adviseAgainst(found, adviseClaim(in, steps[last], l.users)))
 	l.hinder(steps[last], found)
 	if l.claim.Spec.VolumeName == "" && !isIgnored(steps) {
 		l.note("What the running sidecar remembers is not visible here: a call for this claim may be open in it, which it repeats before anything else, or the driver may have refused the claim a short while ago.")

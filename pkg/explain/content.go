@@ -5,6 +5,9 @@ package explain
 import (
 	"context"
 	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -23,16 +26,31 @@ func Content(ctx context.Context, s Setting, rooms Snapshotter, name string) (*R
 		_, _ = fill(ctx, l.look, l.classes, kube.Key{Name: *class}) // the reader remembers what was refused
 	}
 	ref := found.Spec.VolumeSnapshotRef
-	_, _ = fill(ctx, l.look, l.snapshots, kube.Key{Namespace: ref.Namespace, Name: ref.Name})
+	whose := fmt.Sprintf("VolumeSnapshot %s/%s: snapshotter explain -n %[1]s %[2]s", ref.Namespace, ref.Name)
+	if s, err := fill(ctx, l.look, l.snapshots, kube.Key{Namespace: ref.Namespace, Name: ref.Name}); apierrors.IsNotFound(err) || err == nil && ref.UID != "" && s.UID != ref.UID {
+		whose = fmt.Sprintf("VolumeSnapshot %s/%s, which does not exist (any more)", ref.Namespace, ref.Name)
+		if found.DeletionTimestamp == nil {
+			whose += fmt.Sprintf(": snapshotter import -n NAMESPACE NAME --content=%s gives the content to a new one", name)
+		}
+	}
 	l.report.Object = Object{Kind: kindContent, Name: name, State: []Fact{
 		{"age", span(l.Clock.Since(found.CreationTimestamp.Time))},
-		{"snapshot", fmt.Sprintf("VolumeSnapshot %s/%s: snapshotter explain -n %[1]s %[2]s", ref.Namespace, ref.Name)},
+		{"snapshot", whose},
 	}}
 	l.nameDriver(Fact{"the VolumeSnapshotContent", found.Spec.Driver})
 	l.showSidecars(ctx, wellknown.SanitizeLease(wellknown.SnapshotterLease(l.Driver.Name)), snapshotter)
+	l.hear(answeredAt(found))
 	l.askContent(ctx)
 	l.noteUnled()
 	l.hold(found, kindContent)
 	l.tell(ctx, found, kindContent)
 	return l.report, nil
+}
+
+// answeredAt is when the snapshotter of the driver last wrote down an error.
+func answeredAt(c *kube.Content) time.Time {
+	if c == nil || c.Status == nil || c.Status.Error == nil || c.Status.Error.Time == nil {
+		return time.Time{}
+	}
+	return c.Status.Error.Time.Time
 }

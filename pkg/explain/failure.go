@@ -4,8 +4,11 @@ package explain
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -27,16 +30,47 @@ func (l *claimLook) failure() []hindrance {
 		return nil
 	}
 	age := span(l.Clock.Since(timeOf(last)))
+	if isUnreached(last.Message) {
+		return []hindrance{{
+			why:    fmt.Sprintf("the provisioner could not reach the driver, %s ago: %s", age, last.Message),
+			advice: []string{"see that the container of the driver runs, and that both have the volume in which its socket is; it is tried again by itself"},
+		}}
+	}
 	if fault.IsFromDriver(last.Message) {
 		return []hindrance{{
 			why:    fmt.Sprintf("the driver has answered, %s ago: %s", age, last.Message),
-			advice: []string{adviseAnswer(last.Message, "StorageClass "+l.class.Name)},
+			advice: []string{adviseAnswer(last.Message, l.blamed(last.Message))},
 		}}
 	}
 	return []hindrance{{
 		why:    fmt.Sprintf("the last try failed, %s ago, on what is not seen here or is over by now: %s", age, last.Message),
-		advice: []string{fmt.Sprintf("wait for the next try, which is %s away at most; if the same is told again, docs/operations.md says what helps", span(l.RetryMax))},
+		advice: []string{fmt.Sprintf("do what the message advises, if that is not done yet; otherwise wait for the next try, which is %s away at most; if the same is told again, docs/operations.md says what helps", span(l.RetryMax))},
 	}}
+}
+
+// isUnreached tells what gRPC says of a socket at which nobody listens, from what a driver says itself with the same code.
+func isUnreached(message string) bool {
+	return fault.CodeIn(message) == "Unavailable" && strings.Contains(strings.ToLower(message), "error while dialing")
+}
+
+// blamed is what the answer may be about. A driver that refuses parameters does not say whose they are.
+func (l *claimLook) blamed(message string) string {
+	class := "StorageClass " + l.class.Name
+	if name := ptr.Deref(l.claim.Spec.VolumeAttributesClassName, ""); name != "" && fault.CodeIn(message) == "InvalidArgument" {
+		class += " and those of VolumeAttributesClass " + name
+	}
+	return class
+}
+
+// lastTold is when the provisioner of the driver last told anything of the claim.
+func (l *claimLook) lastTold() time.Time {
+	var last time.Time
+	for _, e := range l.told {
+		if from := fromOf(e); from == l.Driver.Name || strings.HasPrefix(from, l.Driver.Name+"_") {
+			last = timeOf(e)
+		}
+	}
+	return last
 }
 
 // answers are what helps against what a driver has said, by the code of its answer, for what the class says. The codes have these meanings in

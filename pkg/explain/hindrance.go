@@ -58,7 +58,7 @@ func (l *claimLook) hindrances(ctx context.Context, step provision.ClaimStep) []
 	if l.claim.Spec.VolumeName != "" || l.claim.DeletionTimestamp != nil || !isGoing && !isWaiting {
 		return nil
 	}
-	found := slices.Concat(l.unserved(ctx), l.misplaced(ctx))
+	found := slices.Concat(l.unserved(ctx, l.choices), l.misplaced(ctx))
 	if isGoing {
 		found = append(found, l.failure()...)
 	}

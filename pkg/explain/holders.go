@@ -3,9 +3,17 @@
 package explain
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -35,6 +43,26 @@ func lifter(finalizer string) string {
 		return "the external-attacher, when the volume is attached to no node any more"
 	}
 	return "somebody else, neither Kubernetes nor these sidecars; ask whoever put it there"
+}
+
+// nameSnapshots says at the finalizer of a claim that is to go which snapshots of it are wanted. One that can never be taken holds it for
+// ever, and shows only at the snapshot.
+func (l *claimLook) nameSnapshots(ctx context.Context) {
+	i := slices.IndexFunc(l.report.Holders, func(h Holder) bool { return h.Finalizer == wellknown.FinalizerSourceClaim })
+	if i < 0 || l.claim.DeletionTimestamp == nil {
+		return
+	}
+	var names []string
+	l.client.apart(func() { // without the right the holder alone is told
+		_ = list(ctx, l.look, l.claim.Namespace, metav1.ListOptions{}, func(s *snapv1.VolumeSnapshot) {
+			if ptr.Deref(s.Spec.Source.PersistentVolumeClaimName, "") == l.claim.Name && snapshot.UsesSource(s) {
+				names = append(names, s.Name)
+			}
+		})
+	})
+	if slices.Sort(names); len(names) > 0 {
+		l.report.Holders[i].Lifted += fmt.Sprintf("; VolumeSnapshots that are not taken yet: %s. See why with snapshotter explain -n %s %s, or delete them", some(names), l.claim.Namespace, names[0])
+	}
 }
 
 // hold tells who keeps an object from going.

@@ -27,6 +27,8 @@ type look struct {
 	// says of it.
 	lease, program string
 	service        service
+	// nowhere is the namespace of a secret that does not exist.
+	nowhere string
 }
 
 func newLook(s Setting) *look {
@@ -131,7 +133,7 @@ func (l *look) add(m Machine, steps []any, advice []string) {
 		}
 		m.Step, m.Sentence, m.Event, m.Request = typeName(step), words.Does, words.Event, requestOf(step)
 	}
-	m.Advice = append(m.Advice, advice...)
+	m.Advice = append(append(m.Advice, l.adviseNowhere()...), advice...)
 	m.Doubts = append(m.Doubts, l.client.takeFailed()...)
 	l.report.Machines = append(l.report.Machines, m)
 }

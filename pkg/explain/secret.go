@@ -25,7 +25,21 @@ func (l *look) lacking(ctx context.Context, ref *corev1.SecretReference) error {
 	if !apierrors.IsNotFound(err) {
 		return nil
 	}
+	l.client.apart(func() { // who may not read namespaces is told of the secret only
+		if _, gone := kube.Fetch[*corev1.Namespace](ctx, l.client, kube.Key{Name: ref.Namespace}); apierrors.IsNotFound(gone) {
+			l.nowhere = ref.Namespace
+		}
+	})
 	return err
+}
+
+// adviseNowhere is about the namespace of a secret that is not there either, once.
+func (l *look) adviseNowhere() []string {
+	namespace := l.nowhere
+	if l.nowhere = ""; namespace == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("namespace %s, in which the secret should be, does not exist: look whether another one is meant, or kubectl create namespace %[1]s first", namespace)}
 }
 
 // withSecret is what becomes of a step of a claim whose secret is missing: the sidecar reads it right before the call.
@@ -90,7 +104,7 @@ func (l *snapshotLook) foresee(ctx context.Context, step snapshot.SnapshotStep) 
 	m := &l.report.Machines[len(l.report.Machines)-1]
 	if err := l.lacking(ctx, &corev1.SecretReference{Namespace: namespace, Name: name}); err != nil {
 		m.Sentence = fmt.Sprintf("Writes VolumeSnapshotContent %s, and then the driver is not asked: %s", create.Content.Name, err)
-		m.Advice = append(m.Advice, fmt.Sprintf("create secret %s/%s, which VolumeSnapshotClass %s names in its parameters", namespace, name, *create.Content.Spec.VolumeSnapshotClassName))
+		m.Advice = append(append(m.Advice, l.adviseNowhere()...), fmt.Sprintf("create secret %s/%s, which VolumeSnapshotClass %s names in its parameters", namespace, name, *create.Content.Spec.VolumeSnapshotClassName))
 	}
 	m.Doubts = append(m.Doubts, l.client.takeFailed()...)
 }

@@ -100,7 +100,7 @@ func TestVolumesAndContentsAlone(t *testing.T) {
 	report := readOnly(t, h, func() (*Report, error) { return Content(h.Ctx, setting(h, Driver{}), Snapshotter{}, name) })
 	ofContent("Delete", "Asks the driver to delete snapshot snap-1", "").check(t, report)
 	text := written(t, report, "text")
-	for _, says := range []string{"VolumeSnapshot default/monday: snapshotter explain -n default monday", wellknown.FinalizerContent, "No lease says that a snapshotter works"} {
+	for _, says := range []string{"VolumeSnapshot default/monday, which does not exist (any more)", wellknown.FinalizerContent, "No lease says that a snapshotter works"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), says) {
 			t.Errorf("does not say %q:\n%s", says, text)
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/ptr"
 
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/spelling"
 )
 
@@ -75,6 +76,14 @@ func (l *look) holds(lease *coordinationv1.Lease) (text string, works bool) {
 	return fmt.Sprintf("%s works: it has lease %s", holder, name), true
 }
 
+// hear takes what a process has said for a sign of it, as long as it would have said something again by now. It is better than
+// none, since one without leader election has no lease.
+func (l *look) hear(at time.Time) {
+	if l.service == unled && !at.IsZero() && l.Clock.Since(at) < 2*l.RetryMax {
+		l.service = unread
+	}
+}
+
 // noteUnled tells that there is no lease, where nothing more certain was told.
 func (l *look) noteUnled() {
 	if l.service == unled && !l.Driver.Asked {
@@ -85,8 +94,9 @@ func (l *look) noteUnled() {
 // inTree begins the names of provisioners that were once part of Kubernetes. Drivers serve them under names of their own.
 const inTree = "kubernetes.io/"
 
-// unserved tells that nobody would take the next step. What may not be read is not taken for missing.
-func (l *look) unserved(ctx context.Context) []hindrance {
+// unserved tells that nobody would take the next step. What may not be read is not taken for missing. What somebody could choose
+// instead, of the drivers that are known, is asked of choices; there is none for what exists and is of its driver for ever.
+func (l *look) unserved(ctx context.Context, choices func(known []string) []string) []hindrance {
 	name := l.Driver.Name
 	switch {
 	case name == "" || strings.HasPrefix(name, inTree):
@@ -105,14 +115,23 @@ func (l *look) unserved(ctx context.Context) []hindrance {
 	}
 	l.service = unread // what is certain stands in place of the note
 	h := hindrance{why: fmt.Sprintf("nothing shows that anybody serves driver %s: there is no lease %s in any namespace, no CSIDriver object of that name, and no CSINode lists it", name, l.lease)}
-	if meant := spelling.Nearest(name, known); meant != "" {
-		h.advice = append(h.advice, fmt.Sprintf("if driver %s is meant: name a class of that driver in a new object, as neither the driver of a class nor the class of an object can be changed", meant))
-	}
-	h.advice = append(h.advice, fmt.Sprintf("run driver %s with the %s beside it, as deploy/%[2]s does: no other process takes this step", name, l.program))
-	if len(known) > 0 {
-		h.advice = append(h.advice, "or use a class of a driver that is here: "+few(known))
+	h.advice = []string{fmt.Sprintf("run driver %s with the %s beside it, as deploy/%[2]s does: no other process takes this step", name, l.program)}
+	if choices != nil {
+		h.advice = append(h.advice, choices(known)...)
 	}
 	return []hindrance{h}
+}
+
+// choices are those of who makes a claim: the driver of its class. What is made from something has to be of the driver of that.
+func (l *claimLook) choices(known []string) []string {
+	var advice []string
+	if meant := spelling.Nearest(l.Driver.Name, known); meant != "" {
+		advice = append(advice, fmt.Sprintf("if driver %s is meant: name a class of that driver in a new claim, as neither the driver of a class nor the class of a claim can be changed", meant))
+	}
+	if from, _ := provision.SourceOf(l.claim); from == nil && len(known) > 0 {
+		advice = append(advice, "or use a class of a driver that is here: "+few(known))
+	}
+	return advice
 }
 
 // fetchDrivers lists the drivers that nodes or CSIDriver objects tell of, and whether all of them could be read.

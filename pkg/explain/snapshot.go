@@ -5,9 +5,11 @@ package explain
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
 	"github.com/csi-tandem/csi-tandem/pkg/controller/content"
@@ -61,6 +63,7 @@ func Snapshot(ctx context.Context, s Setting, rooms Snapshotter, namespace, name
 	l.describe()
 	l.nameDriver(l.drivers(ctx)...)
 	l.showSidecars(ctx, wellknown.SanitizeLease(wellknown.SnapshotterLease(l.Driver.Name)), snapshotter)
+	l.hear(answeredAt(l.content))
 	l.askBinding(ctx)
 	l.askContent(ctx)
 	l.noteUnled()
@@ -172,17 +175,58 @@ func (l *snapshotLook) askBinding(ctx context.Context) {
 		return
 	}
 	last := steps[len(steps)-1]
-	found := l.contentHindrances(ctx, last)
+	found := l.bindingHindrances(ctx, scope, last)
 	l.add(m, anySteps(steps), adviseAgainst(found, adviseSnapshot(in, last)))
 	l.hinder(last, found)
+	if len(found) > 0 {
+		said := &l.report.Machines[len(l.report.Machines)-1].Sentence
+		*said = strings.Replace(*said, "Cannot go on, says so in the status, and looks again by itself", "Could not go on, and would say so in the status", 1)
+	}
 	l.foresee(ctx, last)
+}
+
+// bindingHindrances are those of the program that binds. One that binds for its own driver only is the sidecar beside that, without which
+// nothing at all is done, nor said in a status.
+func (l *snapshotLook) bindingHindrances(ctx context.Context, scope snapshot.Scope, step any) []hindrance {
+	switch step.(type) {
+	case snapshot.Ignore, snapshot.Tell:
+		return nil
+	case snapshot.CreateContent:
+		return l.unserved(ctx, l.choices(ctx))
+	}
+	if scope != snapshot.Own {
+		return nil
+	}
+	return l.unserved(ctx, l.choices(ctx))
+}
+
+// choices are those of who makes a snapshot: its class has to be of the driver of the claim.
+func (l *snapshotLook) choices(ctx context.Context) func([]string) []string {
+	return func([]string) []string {
+		name := ptr.Deref(l.snapshot.Spec.VolumeSnapshotClassName, "")
+		class, ok := l.classes.Lookup(kube.Key{Name: name})
+		if !ok || l.content != nil || l.claim == nil || l.claim.Spec.VolumeName == "" {
+			return nil
+		}
+		var of string
+		l.client.apart(func() {
+			if volume, err := kube.Fetch[*corev1.PersistentVolume](ctx, l.client, kube.Key{Name: l.claim.Spec.VolumeName}); err == nil {
+				of = driverOf(volume)
+			}
+		})
+		if of == "" || of == class.Driver {
+			return nil
+		}
+		return []string{fmt.Sprintf("claim %s is of driver %s: correct VolumeSnapshotClass %s if that is meant, kubectl patch volumesnapshotclass %[3]s --type=merge -p '{\"driver\":\"%[2]s\"}', and the snapshot goes on by itself",
+			l.claim.Name, of, name)}
+	}
 }
 
 // contentHindrances are those of a step that needs the sidecar beside the driver.
 func (l *snapshotLook) contentHindrances(ctx context.Context, step any) []hindrance {
 	switch step.(type) {
-	case snapshot.CreateContent, snapshot.Create, snapshot.Poll, snapshot.Delete:
-		return l.unserved(ctx)
+	case snapshot.Create, snapshot.Poll, snapshot.Delete:
+		return l.unserved(ctx, nil)
 	}
 	return nil
 }

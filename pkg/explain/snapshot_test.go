@@ -52,7 +52,7 @@ func TestSnapshots(t *testing.T) {
 		{"all is well", with(sourceOf(kit.DriverName), class, plain), ofSnapshot("CreateContent", "nothing is in the way", "")},
 		{"class of another driver", with(sourceOf(kit.DriverName), plain,
 			kit.SnapshotClass(kit.SnapshotClassName, func(c *snapv1.VolumeSnapshotClass) { c.Driver = "other" })),
-			ofSnapshot("Ignore", "snapshot of another driver", "--driver-name=other")},
+			ofSnapshot("Wait", "snapshot of another driver", "--driver-name=other")},
 		{"claim of another driver", with(sourceOf("other"), class, plain),
 			ofSnapshot("Reject", `volume pv is of driver "other"`, "name a VolumeSnapshotClass of driver other")},
 		{"claim missing", []kube.Object{class, plain}, ofSnapshot("Reject", "cannot get claim from snapshot", "there is no claim data in namespace default: create it")},

@@ -37,24 +37,38 @@ func (u *User) helps(format string, args ...any) {
 	}
 }
 
-// showUsers tells which pods use the claim, and why they wait if they do. Pods cannot be searched by claim, so
-// all of the namespace are read; of those that use the claim a few are told whole, waiting ones first.
-func (l *claimLook) showUsers(ctx context.Context) {
+// readUsers reads the pods that use a claim which is bound, or waits for its first one. Pods cannot be searched by claim, so
+// all of the namespace are read.
+func (l *claimLook) readUsers(ctx context.Context) {
+	if l.claim.Spec.VolumeName == "" && !waitsForConsumer(l.class) {
+		return
+	}
 	var pods []*kube.Pod
-	err := list(ctx, l.look, l.claim.Namespace, metav1.ListOptions{}, func(p *kube.Pod) {
-		if slices.Contains(p.ClaimNames(), l.claim.Name) {
-			pods = append(pods, p)
-		}
+	failed := l.client.apart(func() {
+		_ = list(ctx, l.look, l.claim.Namespace, metav1.ListOptions{}, func(p *kube.Pod) {
+			if slices.Contains(p.ClaimNames(), l.claim.Name) {
+				pods = append(pods, p)
+			}
+		})
 	})
-	if err != nil {
-		for _, failed := range l.client.takeFailed() {
-			l.note("Which pods use the claim is not shown: %s.", failed)
-		}
+	for _, f := range failed {
+		l.note("Which pods use the claim is not shown: %s.", f)
+	}
+	if len(failed) > 0 {
 		return
 	}
 	slices.SortFunc(pods, func(a, b *kube.Pod) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 	})
+	l.users, l.hasUsers = pods, true
+}
+
+// showUsers tells which pods use the claim, and why they wait if they do; a few of them whole, waiting ones first.
+func (l *claimLook) showUsers(ctx context.Context) {
+	if !l.hasUsers {
+		return
+	}
+	pods := l.users
 	l.report.Object.State = append(l.report.Object.State, Fact{"used by", podNames(pods)})
 	w := &waits{claimLook: l, pods: pods, nodes: map[string]string{}}
 	for i, p := range pods {

@@ -200,6 +200,22 @@ func TestUsersOfWaitingClaim(t *testing.T) {
 	if got, want := paragraph(text, "Pods that use the claim"), "a is on no node yet because Unschedulable: 0/2 nodes are available"; got != want {
 		t.Errorf("says %s, want %s", got, want)
 	}
+	if !strings.Contains(text, "what helps: see below why pod a is on no node") || strings.Contains(text, "start a pod") {
+		t.Errorf("a pod is there:\n%s", text)
+	}
+	for name, c := range map[string]struct {
+		pod  *kube.Pod
+		says string
+	}{
+		"past the scheduler": {pod("a", onNode("n1")), "spec.nodeSelector kubernetes.io/hostname=n1 instead"},
+		"ended":              {pod("a", inPhase(corev1.PodSucceeded)), "start a pod that uses the claim"},
+	} {
+		h := kit.New(t)
+		h.Put(kit.Claim("data", unclaimed), kit.Class(kit.ClassName, kit.WaitForConsumer), c.pod)
+		if m := explainClaim(t, h, askedDriver(flat())).Machines[0]; !strings.Contains(strings.Join(m.Advice, "; "), c.says) {
+			t.Errorf("%s: %q", name, m.Advice)
+		}
+	}
 	bare := kit.New(t)
 	bare.Put(kit.Claim("data"), kit.Class(kit.ClassName, kit.WaitForConsumer))
 	if text := written(t, explainClaim(t, bare, askedDriver(flat())), "text"); !strings.Contains(text, "used by   no pod\n") {

@@ -71,7 +71,7 @@ func (l *claimLook) explainVolume(ctx context.Context, name string) {
 	step = l.deletionWithSecret(ctx, in, step)
 	var found []hindrance
 	if _, ok := step.(provision.Delete); ok {
-		found = l.unserved(ctx)
+		found = l.unserved(ctx, nil)
 	}
 	l.add(m, []any{step}, adviseAgainst(found, adviseVolume(in, step)))
 	l.hinder(step, found)

@@ -74,7 +74,8 @@ func classNames(class *storagev1.StorageClass) string {
 	return fmt.Sprintf("StorageClass %q names it in its %s", class.Name, params.Parameters(params.SecretKeys(params.Provisioner, class.Parameters)))
 }
 
-// nextTry is when what waits for a secret is looked at again: no watch tells of secrets, since nobody may list them.
+// nextTry is when what waits for a secret or a VolumeAttributesClass is looked at again: no watch tells of secrets, since nobody may
+// list them, nor of those classes, which few claims name.
 const nextTry = "at its next try, which comes after --retry-interval-max (5m if it is not set) at the latest"
 
 // annotating is what wakes the work on an object: each change of the object does.
@@ -120,7 +121,8 @@ func blameDriver(c Config, err error) error {
 const newClaim = "delete this claim and make one that "
 
 func blameAttributes(in ClaimInput, err error) error {
-	return advise(err, "see that VolumeAttributesClass %q exists and is of driver %q, or %snames another", *in.Claim.Spec.VolumeAttributesClassName, in.Driver, newClaim)
+	return advise(err, "see that VolumeAttributesClass %q exists and is of driver %q, and the claim goes on by itself, %s, or at once with %s; or %snames another",
+		*in.Claim.Spec.VolumeAttributesClassName, in.Driver, nextTry, annotating("pvc -n "+in.Claim.Namespace+" "+in.Claim.Name), newClaim)
 }
 
 func blameMode(in ClaimInput, content string, err error) error {

@@ -128,6 +128,7 @@ func TestMissingSecretsAreAdvised(t *testing.T) {
 	named := plain(parameters(reserved+"secret-name", "s", reserved+"secret-namespace", "n"))
 	gone := plain(func(in *ClaimInput) { in.Claim, in.Class = nil, nil })
 	recorded := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", Annotations: map[string]string{wellknown.AnnDeletionSecretName: "s", wellknown.AnnDeletionSecretNamespace: "n"}}}
+	gold := "gold"
 	const soon = "--retry-interval-max (5m if it is not set) at the latest"
 	const claim, volume = "kubectl annotate pvc -n ns1 data --overwrite csi-tandem.io/retry=$(date +%s)", "kubectl annotate pv v --overwrite csi-tandem.io/retry=$(date +%s)"
 	const without = "; if it stays missing for 2 minutes, one try is made without it"
@@ -141,6 +142,7 @@ func TestMissingSecretsAreAdvised(t *testing.T) {
 		{"nobody's", LackSecret(gone, notFound), []string{"create that secret", soon}, []string{"annotate"}},
 		{"a deletion", LackDeletionSecret(recorded, notFound), []string{"of the PersistentVolume name it", soon, volume, without}, nil},
 		{"a deletion, by rights", LackDeletionSecret(recorded, forbidden), []string{soon, volume}, []string{without}},
+		{"an attributes class", blameAttributes(plain(func(in *ClaimInput) { in.Claim.Spec.VolumeAttributesClassName = &gold }), errors.New("no")), []string{`"gold" exists`, soon, claim, "or delete this claim"}, nil},
 		{"an open call", lackAbandonedSecret(notFound), []string{"nobody waits for the volume any more", without}, []string{"annotate"}},
 	} {
 		said := Sentence(c.err)

@@ -140,3 +140,12 @@ func goesWithout(c *snapv1.VolumeSnapshotContent, step ContentStep) string {
 func adviseUnbound(claim *corev1.PersistentVolumeClaim) string {
 	return fmt.Sprintf("see why the claim is not bound: provisioner explain -n %s %s; %s", claim.Namespace, claim.Name, byItself)
 }
+
+// adviseForeign is about a driver that nobody works for.
+func adviseForeign(of owner, class *snapv1.VolumeSnapshotClass) string {
+	text := fmt.Sprintf("see that the pods of driver %s have a snapshotter beside the driver", of.driver)
+	if class != nil {
+		text += fmt.Sprintf("; if another driver is meant, correct the driver of VolumeSnapshotClass %s, and the snapshot goes on by itself", class.Name)
+	}
+	return text
+}

@@ -26,9 +26,9 @@ func NextSnapshotStep(in SnapshotInput) SnapshotStep {
 	if binding.IsMember(in.Snapshot) {
 		return Ignore{"member of a group snapshot, goes with its group"}
 	}
-	switch whose(in) {
+	switch is, of := whose(in); is {
 	case foreign:
-		return Ignore{"snapshot of another driver"}
+		return nextForeign(in, of)
 	case unread:
 		return FetchVolume{in.Claim.Spec.VolumeName}
 	case nobodys:

@@ -77,13 +77,30 @@ const (
 	noSuchClass = `Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "snapc" not found | create VolumeSnapshotClass snapc, or name another one in a new VolumeSnapshot`
 )
 
+func untouched(from string) string {
+	return "No snapshotter of driver other, which " + from + " names, has touched this VolumeSnapshot for two minutes: it is not installed, not running, or the name of the driver is wrong" +
+		" | see that the pods of driver other have a snapshotter beside the driver"
+}
+
+// A machine that leaves what is of another driver alone for good lets a slip in a class be silent for ever.
 func TestWhoseSnapshotIsIt(t *testing.T) {
+	young := func(age time.Duration) func(*SnapshotInput) {
+		return func(i *SnapshotInput) { i.Snapshot.CreationTimestamp = metav1.NewTime(now.Add(-age)) }
+	}
 	other := func(i *SnapshotInput) { i.Class.Driver = "other" }
 	checkSnapshots(t, []snapshotRow{
-		{"S101 class of another driver", in(other), Ignore{}},
+		{"S101 class of another driver", in(other, young(time.Second)), Wait{After: 119 * time.Second}},
+		{"S101 class of another driver, whose snapshotter is at it", in(other, func(i *SnapshotInput) { i.Snapshot.Finalizers = both }), Ignore{}},
+		{"S101 class of another driver, which has spoken", in(other, shown("x")), Ignore{}},
+		{"S101 class of another driver, being deleted", in(other, func(i *SnapshotInput) { i.Snapshot.DeletionTimestamp = ptr(past) }), Ignore{}},
+		{"S101 class of a driver that nobody serves: told, never written", in(other), tell(wellknown.ReasonSnapshotUnserved, untouched("VolumeSnapshotClass snapc")+
+			"; if another driver is meant, correct the driver of VolumeSnapshotClass snapc, and the snapshot goes on by itself")},
 		{"S101 content of another driver goes before the class", in(taken, func(i *SnapshotInput) { i.Content.Spec.Driver = "other" }), Ignore{}},
+		{"S101 content of a driver that nobody serves", in(imported, func(i *SnapshotInput) {
+			i.Content.Spec.Driver, i.Snapshot.Finalizers, i.Snapshot.Status = "other", nil, nil
+		}), tell(wellknown.ReasonSnapshotUnserved, untouched("VolumeSnapshotContent c"))},
 		{"all: class of another driver", in(other, all), Protect{Finalizers: both}},
-		{"S101 volume of another driver", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.CSI.Driver = "other" }), Ignore{}},
+		{"S101 volume of another driver", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.CSI.Driver = "other" }), tell(wellknown.ReasonSnapshotUnserved, untouched("the claim's PersistentVolume pv1"))},
 		{"without class the volume must be read", in(noClass, func(i *SnapshotInput) { i.VolumeRead = false }), FetchVolume{"pv1"}},
 		{"S8 own: a missing class is left to others at first", in(func(i *SnapshotInput) {
 			i.Class, i.Snapshot.CreationTimestamp = nil, metav1.NewTime(now.Add(-time.Second))

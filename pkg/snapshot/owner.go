@@ -18,45 +18,48 @@ const (
 	unread
 )
 
+// owner is a driver, and what says that it is the one.
+type owner struct{ driver, from string }
+
 // whose applies the rules in their order, the first that yields a driver decides: the content, the class,
 // the claim's volume.
-func whose(in SnapshotInput) ownership {
+func whose(in SnapshotInput) (ownership, owner) {
 	if in.Options.Scope == All {
-		return ours
+		return ours, owner{}
 	}
 	switch {
 	case in.Content != nil:
-		return isOurs(in, in.Content.Spec.Driver)
+		return isOurs(in, owner{in.Content.Spec.Driver, "VolumeSnapshotContent " + in.Content.Name})
 	case in.GoneDriver != "":
-		return isOurs(in, in.GoneDriver)
+		return isOurs(in, owner{in.GoneDriver, "the VolumeSnapshotContent"})
 	case in.Class != nil:
-		return isOurs(in, in.Class.Driver)
+		return isOurs(in, owner{in.Class.Driver, "VolumeSnapshotClass " + in.Class.Name})
 	case in.Snapshot.Spec.VolumeSnapshotClassName != nil && in.Snapshot.DeletionTimestamp == nil:
 		// Only for a deletion a vanished class is no obstacle: nobody will bring it back for that.
-		return nobodys
+		return nobodys, owner{}
 	default:
 		return whoseVolume(in)
 	}
 }
 
-func whoseVolume(in SnapshotInput) ownership {
+func whoseVolume(in SnapshotInput) (ownership, owner) {
 	switch {
 	case !binding.IsDynamic(in.Snapshot) || checkClaim(in) != nil:
-		return nobodys
+		return nobodys, owner{}
 	case !in.VolumeRead:
-		return unread
+		return unread, owner{}
 	case in.Volume == nil || in.Volume.Spec.CSI == nil:
-		return nobodys
+		return nobodys, owner{}
 	default:
-		return isOurs(in, in.Volume.Spec.CSI.Driver)
+		return isOurs(in, owner{in.Volume.Spec.CSI.Driver, "the claim's PersistentVolume " + in.Volume.Name})
 	}
 }
 
-func isOurs(in SnapshotInput, driver string) ownership {
-	if driver == in.Options.Driver {
-		return ours
+func isOurs(in SnapshotInput, of owner) (ownership, owner) {
+	if of.driver == in.Options.Driver {
+		return ours, of
 	}
-	return foreign
+	return foreign, of
 }
 
 // nextStranger is the step for a snapshot that no rule gives to a driver. Each driver's binder sees it, so

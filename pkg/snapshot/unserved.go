@@ -34,6 +34,24 @@ func nextWaiting(in SnapshotInput) SnapshotStep {
 		c.Spec.Driver, c.Name)}}
 }
 
+// nextForeign is for a snapshot of another driver, which is never written. Where each driver's snapshotter binds its own,
+// nobody else sees one whose driver has none, or whose class has a slip in the driver's name: it would be silent for ever.
+func nextForeign(in SnapshotInput, of owner) SnapshotStep {
+	s := in.Snapshot
+	if s.DeletionTimestamp != nil || s.Status != nil || len(ownFinalizers(s)) > 0 {
+		return Ignore{"snapshot of another driver"}
+	}
+	if age := in.Now.Sub(s.CreationTimestamp.Time); age < unservedDelay {
+		return Wait{"snapshot of another driver", unservedDelay - age}
+	}
+	told := Told{Warning: true, Reason: wellknown.ReasonSnapshotUnserved, Message: fmt.Sprintf(
+		"No snapshotter of driver %s, which %s names, has touched this VolumeSnapshot for two minutes: it is not installed, not running, or the name of the driver is wrong",
+		of.driver, of.from)}
+	advice := adviseForeign(of, in.Class)
+	told.Message += "; " + advice
+	return Tell{told, advice}
+}
+
 // nextGoing is for a snapshot that waits until its content is gone.
 func nextGoing(in SnapshotInput) SnapshotStep {
 	const why = "waiting until its content is gone"

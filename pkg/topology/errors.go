@@ -45,11 +45,11 @@ func (e *Error) Advice() string { return advice[e.Reason] }
 var advice = map[Reason]string{
 	CSINodeMissing: "the scheduler is asked to choose another node",
 	NodeMissing:    "the scheduler is asked to choose another node",
-	NotAllowed:     "let the pod run on nodes of these segments only, or add the segment of the node to allowedTopologies in a new class",
+	NotAllowed:     "let the pod run on nodes of these segments only, or add the segment of the node to allowedTopologies of the class, which can be edited in place",
 	KeysMissing:    "look whether the driver runs and is registered on that node; the claim goes on by itself when it is",
 	LabelsMissing:  "look whether the driver on that node is up to date, or set the labels on the node; the claim goes on by itself then",
 	NothingKnown:   "look whether the driver runs on any node and its nodes have their labels; the claim goes on by itself then",
-	TooMany:        "use fewer values in allowedTopologies of a new class",
+	TooMany:        "use fewer values in allowedTopologies of the class, which can be edited in place",
 }
 
 // IsReschedule tells that the selected node cannot be served and that another one may: the scheduler

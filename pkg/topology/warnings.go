@@ -28,7 +28,7 @@ func standsForNothing(q Question) Warning {
 	if q.Node != "" {
 		what += fmt.Sprintf(", also where the selected node %q cannot reach it", q.Node)
 	}
-	return Warning{"empty", fmt.Sprintf("allowedTopologies of class %q have terms without keys or values and name no segment: %s; give each key its values in a new class, or leave allowedTopologies out", q.Class, what)}
+	return Warning{"empty", fmt.Sprintf("allowedTopologies of class %q have terms without keys or values and name no segment: %s; give each key its values, or leave allowedTopologies out", q.Class, what)}
 }
 
 // onlyWider: allowedTopologies hold the selected node only by a segment with fewer keys than the driver
@@ -41,7 +41,7 @@ func onlyWider(q Question, own, wide Segment) Warning {
 		}
 	}
 	return Warning{"wider", fmt.Sprintf(
-		"the segment %v of the selected node %q is not in allowedTopologies of class %q, which name the wider %v: the driver may put the volume anywhere in there, also where that node cannot reach it; add values for %v to allowedTopologies in a new class, or use --strict-topology",
+		"the segment %v of the selected node %q is not in allowedTopologies of class %q, which name the wider %v: the driver may put the volume anywhere in there, also where that node cannot reach it; add values for %v to allowedTopologies, which can be edited in place, or use --strict-topology",
 		own, q.Node, q.Class, wide, missing)}
 }
 

@@ -28,15 +28,15 @@ func TestWarningTexts(t *testing.T) {
 		want []Warning
 	}{
 		{"the node's segment is there only as part of a wider one", Question{Class: "fast", Node: "n1", Allowed: allowed("zone=a")}, []Warning{{"wider",
-			`the segment {rack: 1, zone: a} of the selected node "n1" is not in allowedTopologies of class "fast", which name the wider {zone: a}: the driver may put the volume anywhere in there, also where that node cannot reach it; add values for [rack] to allowedTopologies in a new class, or use --strict-topology`}}},
+			`the segment {rack: 1, zone: a} of the selected node "n1" is not in allowedTopologies of class "fast", which name the wider {zone: a}: the driver may put the volume anywhere in there, also where that node cannot reach it; add values for [rack] to allowedTopologies, which can be edited in place, or use --strict-topology`}}},
 		{"strict asks for the node's own", Question{Class: "fast", Node: "n1", Allowed: allowed("zone=a"), Options: Options{Strict: true}}, nil},
 		{"it is there itself", Question{Class: "fast", Node: "n1", Allowed: allowed("zone=a,rack=1|2")}, nil},
 		{"nobody is anywhere else in the wider one", Question{Class: "fast", Node: "n3", Allowed: allowed("zone=b")}, nil},
 		{"no allowedTopologies", Question{Class: "fast", Node: "n1"}, nil},
 		{"they name nothing", Question{Class: "fast", Node: "n1", Allowed: []corev1.TopologySelectorTerm{{}}}, []Warning{{"empty",
-			`allowedTopologies of class "fast" have terms without keys or values and name no segment: the driver may put the volume anywhere, also where the selected node "n1" cannot reach it; give each key its values in a new class, or leave allowedTopologies out`}}},
+			`allowedTopologies of class "fast" have terms without keys or values and name no segment: the driver may put the volume anywhere, also where the selected node "n1" cannot reach it; give each key its values, or leave allowedTopologies out`}}},
 		{"nor without a node", Question{Class: "fast", Allowed: allowed("zone=")}, []Warning{{"empty",
-			`allowedTopologies of class "fast" have terms without keys or values and name no segment: the driver may put the volume anywhere; give each key its values in a new class, or leave allowedTopologies out`}}},
+			`allowedTopologies of class "fast" have terms without keys or values and name no segment: the driver may put the volume anywhere; give each key its values, or leave allowedTopologies out`}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := racks.Requirement(c.q)

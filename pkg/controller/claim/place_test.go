@@ -49,11 +49,11 @@ func TestIgnoredPlacesAreTold(t *testing.T) {
 	}{
 		{name: "the volume is at the node: nothing to tell", reply: place(map[string]string{"zone": "a", "rack": "1"}), want: made},
 		{name: "allowedTopologies hold the node only by a wider segment", allow: []corev1.TopologySelectorTerm{zoneA}, reply: place(map[string]string{"zone": "a"}),
-			want: append([]string{ignored + `the segment {rack: 1, zone: a} of the selected node "n1" is not in allowedTopologies of class "fast", which name the wider {zone: a}: the driver may put the volume anywhere in there, also where that node cannot reach it; add values for [rack] to allowedTopologies in a new class, or use --strict-topology`}, made...)},
+			want: append([]string{ignored + `the segment {rack: 1, zone: a} of the selected node "n1" is not in allowedTopologies of class "fast", which name the wider {zone: a}: the driver may put the volume anywhere in there, also where that node cannot reach it; add values for [rack] to allowedTopologies, which can be edited in place, or use --strict-topology`}, made...)},
 		{name: "strict topology asks for the node's own", allow: []corev1.TopologySelectorTerm{zoneA}, edits: []func(*claim.Options, *claim.Deps){strict},
 			reply: place(map[string]string{"zone": "a", "rack": "1"}), want: made},
 		{name: "allowedTopologies without values", allow: []corev1.TopologySelectorTerm{{}}, reply: place(map[string]string{"zone": "a"}),
-			want: append([]string{ignored + `allowedTopologies of class "fast" have terms without keys or values and name no segment: the driver may put the volume anywhere, also where the selected node "n1" cannot reach it; give each key its values in a new class, or leave allowedTopologies out`}, made...)},
+			want: append([]string{ignored + `allowedTopologies of class "fast" have terms without keys or values and name no segment: the driver may put the volume anywhere, also where the selected node "n1" cannot reach it; give each key its values, or leave allowedTopologies out`}, made...)},
 		{name: "the volume came elsewhere", reply: place(map[string]string{"zone": "b", "rack": "2"}),
 			want: append(append([]string{}, made...), ignored+"volume "+name+` is not at the selected node: it can be reached from [{rack: 2, zone: b}] only, and the selected node "n1" is in {rack: 1, zone: a}; without --strict-topology the driver may choose any segment that it is offered, so the pod has to run elsewhere; with --strict-topology it is offered the node's only`)},
 		{name: "the volume came elsewhere against strict topology", edits: []func(*claim.Options, *claim.Deps){strict}, reply: place(map[string]string{"zone": "b", "rack": "2"}),

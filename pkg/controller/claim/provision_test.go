@@ -173,7 +173,8 @@ func TestAttributesClassIsReadLive(t *testing.T) {
 	start(h)
 	h.Horizon = time.Second
 	h.Settle()
-	want(t, h, failed+`volumeattributesclasses.storage.k8s.io "gold" not found; see that VolumeAttributesClass "gold" exists and is of driver "tandem.csi.example", or delete this claim and make one that names another`)
+	want(t, h, failed+`volumeattributesclasses.storage.k8s.io "gold" not found; see that VolumeAttributesClass "gold" exists and is of driver "tandem.csi.example", and the claim goes on by itself, at its next try, which comes after --retry-interval-max (5m if it is not set) at the latest, `+
+		`or at once with kubectl annotate pvc -n default data --overwrite csi-tandem.io/retry=$(date +%s); or delete this claim and make one that names another`)
 	class := kit.With(&storagev1.VolumeAttributesClass{DriverName: kit.DriverName, Parameters: map[string]string{"iops": "9"}})
 	class.Name = "gold"
 	h.Put(class)

@@ -243,7 +243,9 @@ func TestForeignersAreNeverWritten(t *testing.T) {
 	if got := effects(h); len(got) > 0 {
 		t.Errorf("S101 written: %v", got)
 	}
-	wantEvents(t, h, `Warning GetSnapshotClassFailed Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "missing" not found; create VolumeSnapshotClass missing, or name another one in a new VolumeSnapshot`)
+	wantEvents(t, h, `Warning GetSnapshotClassFailed Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "missing" not found; create VolumeSnapshotClass missing, or name another one in a new VolumeSnapshot`,
+		"Warning SnapshotDriverMissing No snapshotter of driver other.example, which VolumeSnapshotClass theirs names, has touched this VolumeSnapshot for two minutes: it is not installed, not running, "+
+			"or the name of the driver is wrong; see that the pods of driver other.example have a snapshotter beside the driver; if another driver is meant, correct the driver of VolumeSnapshotClass theirs, and the snapshot goes on by itself")
 	h.Put(kit.SnapshotClass("missing"))
 	h.Settle()
 	if !isReady(snap(t, h, "nobodys")) {
