@@ -39,6 +39,17 @@ func retired() []sidecar.Flag {
 	}
 }
 
+// components grant what deploy/pair begins without, by what they are rights on.
+func components() map[string]string {
+	const folder, capacity = "deploy/components/", "deploy/components/capacity or deploy/components/capacity-node"
+	return map[string]string{
+		"csinodes": folder + "topology", "nodes": folder + "topology",
+		"secrets": folder + "secrets", "volumeattachments": folder + "attach", "volumeattributesclasses": folder + "modify",
+		"referencegrants": folder + "cross-namespace", "namespaces": folder + "namespace-labels",
+		"csistoragecapacities": capacity, "pods": capacity, "replicasets": folder + "capacity",
+	}
+}
+
 // rights are what the rooms do with the API beyond their caches, whatever the driver can do.
 func rights() []sidecar.Right {
 	return []sidecar.Right{

@@ -53,6 +53,11 @@ func retired() []sidecar.Flag {
 // Rights beyond those of the caches, which declare themselves.
 const snapshotGroup = "snapshot.storage.k8s.io"
 
+// components grant what deploy/pair begins without, by what they are rights on.
+func components() map[string]string {
+	return map[string]string{"secrets": "deploy/components/secrets"}
+}
+
 // rights are those of both halves.
 func rights() []sidecar.Right {
 	return []sidecar.Right{{Resource: "events", Verbs: "create", Why: "telling users what happens"}}

@@ -23,7 +23,7 @@ func main() {
 func program() sidecar.Program {
 	r := newRooms()
 	return sidecar.Program{
-		Name: name, Version: version, Component: "csi-snapshotter %s", Manifest: "deploy/snapshotter/rbac.yaml",
+		Name: name, Version: version, Component: "csi-snapshotter %s", Manifest: "deploy/snapshotter/rbac.yaml", Components: components(),
 		Options: r.common, Gates: gates(), Missing: missing(), Retired: retired(), Presets: presets(), Rights: rights(),
 		Groups:   []sidecar.FlagGroup{{Title: "Snapshots", Add: r.content.AddFlags}, {Title: "Binding", Add: r.binding.AddFlags}},
 		Lease:    sidecar.SnapshotterLease,

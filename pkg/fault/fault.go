@@ -157,6 +157,19 @@ func IsTerminal(err error) bool {
 	return errors.As(err, &t)
 }
 
+// Waiting marks an error that says only what is awaited: nothing has gone wrong, and whoever waits has been told.
+func Waiting(err error) error { return &waiting{err} }
+
+type waiting struct{ error }
+
+func (w *waiting) Unwrap() error { return w.error }
+
+// IsWaiting tells whether an error was marked by Waiting.
+func IsWaiting(err error) bool {
+	var w *waiting
+	return errors.As(err, &w)
+}
+
 // RetryAfter asks the queue loop to try again after a fixed time instead of its growing one.
 func RetryAfter(err error, after time.Duration) error { return &retryAfter{err, after} }
 

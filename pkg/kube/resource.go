@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -106,6 +107,7 @@ func init() {
 	register[*storagev1.CSIStorageCapacity](storage, "CSIStorageCapacity", "csistoragecapacities", true, &storagev1.CSIStorageCapacityList{})
 	register[*coordinationv1.Lease](coordinationv1.SchemeGroupVersion, "Lease", "leases", true, &coordinationv1.LeaseList{})
 	register[*authorizationv1.SelfSubjectAccessReview](authorizationv1.SchemeGroupVersion, "SelfSubjectAccessReview", "selfsubjectaccessreviews", false, &accessReviewList{})
+	register[*authenticationv1.SelfSubjectReview](authenticationv1.SchemeGroupVersion, "SelfSubjectReview", "selfsubjectreviews", false, &selfReviewList{})
 	register[*snapv1.VolumeSnapshot](snap, "VolumeSnapshot", "volumesnapshots", true, &snapv1.VolumeSnapshotList{})
 	register[*snapv1.VolumeSnapshotClass](snap, "VolumeSnapshotClass", "volumesnapshotclasses", false, &snapv1.VolumeSnapshotClassList{})
 	register[*ReferenceGrant](grantVersion, "ReferenceGrant", "referencegrants", true, &ReferenceGrantList{})
@@ -135,6 +137,19 @@ type accessReviewList struct {
 
 // DeepCopyObject implements runtime.Object.
 func (l *accessReviewList) DeepCopyObject() runtime.Object {
+	copied := *l
+	return &copied
+}
+
+// selfReviewList is the same for the question who the process is.
+type selfReviewList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []authenticationv1.SelfSubjectReview
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *selfReviewList) DeepCopyObject() runtime.Object {
 	copied := *l
 	return &copied
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,7 @@ func TestEveryTypeHasItsResource(t *testing.T) {
 		{kube.ResourceOf[*storagev1.CSIStorageCapacity](), storage, "csistoragecapacities", true},
 		{kube.ResourceOf[*coordinationv1.Lease](), "coordination.k8s.io/v1", "leases", true},
 		{kube.ResourceOf[*authorizationv1.SelfSubjectAccessReview](), "authorization.k8s.io/v1", "selfsubjectaccessreviews", false},
+		{kube.ResourceOf[*authenticationv1.SelfSubjectReview](), "authentication.k8s.io/v1", "selfsubjectreviews", false},
 		{kube.ResourceOf[*snapv1.VolumeSnapshot](), snapshots, "volumesnapshots", true},
 		{kube.ResourceOf[*snapv1.VolumeSnapshotClass](), snapshots, "volumesnapshotclasses", false},
 		{kube.ResourceOf[*kube.Content](), snapshots, "volumesnapshotcontents", false},

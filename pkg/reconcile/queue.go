@@ -248,5 +248,9 @@ func (q *Queue) retry(logger klog.Logger, key Key, err error) {
 		return
 	}
 	q.ledger.failed(key, err, next)
+	if fault.IsWaiting(err) {
+		logger.V(2).Info("waits, and will be tried again", "after", after, "why", err.Error())
+		return
+	}
 	logger.Error(err, "will be tried again", "after", after)
 }

@@ -44,5 +44,5 @@ type Result struct {
 }
 
 // Func handles one key. Its error is logged once by the queue and tried again with growing delays;
-// fault.Terminal and fault.RetryAfter change that.
+// fault.Terminal and fault.RetryAfter change that, and one marked fault.Waiting is no error for the log.
 type Func func(ctx context.Context, key Key) (Result, error)

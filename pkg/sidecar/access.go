@@ -68,10 +68,10 @@ type question struct {
 
 // access knows which rights the process has. Each missing one is told once, and again when that changes.
 type access struct {
-	client   kube.Client
-	clock    clock.Clock
-	health   *health
-	manifest string
+	client kube.Client
+	clock  clock.Clock
+	health *health
+	cure   cure
 
 	mu       sync.Mutex
 	rights   []Right
@@ -79,11 +79,14 @@ type access struct {
 	told     map[string]bool
 	news     chan struct{} // closed when verdicts are new
 	wake     chan struct{}
+
+	// account is who the process is; empty until somebody has to know.
+	account string
 }
 
-func newAccess(client kube.Client, clk clock.Clock, h *health, manifest string) *access {
+func newAccess(client kube.Client, clk clock.Clock, h *health, c cure) *access {
 	return &access{
-		client: client, clock: clk, health: h, manifest: manifest,
+		client: client, clock: clk, health: h, cure: c,
 		verdicts: map[question]verdict{}, told: map[string]bool{}, news: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 }
@@ -144,6 +147,7 @@ func (a *access) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		a.learnAccount(ctx)
 		a.report(klog.FromContext(ctx))
 		timer := a.clock.NewTimer(askAgain)
 		select {
@@ -217,7 +221,7 @@ func (a *access) report(logger klog.Logger) {
 	for _, r := range a.rights {
 		// A right that was added while the questions were out is told when all of it has been asked.
 		if verbs := a.missing(r, refused); len(verbs) > 0 && len(a.missing(r, unasked)) == 0 {
-			text := fmt.Sprintf("missing right: %s on %s, needed for %s; %s grants it", strings.Join(verbs, ", "), r.object(), r.Why, a.manifest)
+			text := fmt.Sprintf("missing right: %s on %s, needed for %s; %s", strings.Join(verbs, ", "), r.object(), r.Why, a.cure.of(r, a.account))
 			now[text] = true
 			if !a.told[text] {
 				logger.Error(nil, text)

@@ -49,7 +49,7 @@ func TestMissingRightIsToldOnceAndAwaited(t *testing.T) {
 	api := kit.NewAPI(clk, &kit.Log{})
 	grantWatch := api.Deny("watch", "volumesnapshots")
 	grantPatch := api.Deny("patch", "volumesnapshots/status")
-	a := newAccess(api, clk, newHealth(), "deploy/snapshotter/rbac.yaml")
+	a := newAccess(api, clk, newHealth(), cure{"deploy/snapshotter/rbac.yaml", map[string]string{"volumesnapshots": "deploy/components/x"}})
 	snapshots := Right{Group: "snapshot.storage.k8s.io", Resource: "volumesnapshots", Verbs: "list watch", Why: "binding"}
 	a.require(
 		snapshots,
@@ -62,8 +62,8 @@ func TestMissingRightIsToldOnceAndAwaited(t *testing.T) {
 	arrived := make(chan error, 1)
 	running.Go(func() { arrived <- a.await(ctx, snapshots) })
 
-	const first = "missing right: watch on volumesnapshots of snapshot.storage.k8s.io, needed for binding; deploy/snapshotter/rbac.yaml grants it"
-	const second = "missing right: patch on volumesnapshots/status of snapshot.storage.k8s.io, needed for telling users"
+	const first = "missing right: watch on volumesnapshots of snapshot.storage.k8s.io, needed for binding; add deploy/components/x to deploy/pair or deploy/node, or bind a role such as that in deploy/snapshotter/rbac.yaml to " + kit.Account
+	const second = "missing right: patch on volumesnapshots/status of snapshot.storage.k8s.io, needed for telling users; bind a role such as that in deploy/snapshotter/rbac.yaml to " + kit.Account
 	until(t, "both are told", func() bool { return log.count(first) == 1 && log.count(second) == 1 })
 	if text, ready := a.health.report(); !ready || !strings.Contains(text, first) {
 		t.Errorf("health says %v %s", ready, text)
@@ -92,7 +92,7 @@ func TestMissingRightIsToldOnceAndAwaited(t *testing.T) {
 
 func TestAwaitEndsWithTheContext(t *testing.T) {
 	clk := testclock.NewFakeClock(time.Unix(0, 0))
-	a := newAccess(kit.NewAPI(clk, &kit.Log{}), clk, newHealth(), "x")
+	a := newAccess(kit.NewAPI(clk, &kit.Log{}), clk, newHealth(), cure{manifest: "x"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := a.await(ctx, Right{Resource: "pods", Verbs: "get"}); !errors.Is(err, context.Canceled) {
@@ -105,7 +105,7 @@ func TestUnansweredQuestionHindersNothing(t *testing.T) {
 	clk := testclock.NewFakeClock(time.Unix(0, 0))
 	api := kit.NewAPI(clk, &kit.Log{})
 	api.Script(kit.Rule{Resource: "selfsubjectaccessreviews", Err: apierrors.NewInternalError(errors.New("down"))})
-	a := newAccess(api, clk, newHealth(), "x")
+	a := newAccess(api, clk, newHealth(), cure{manifest: "x"})
 	right := Right{Resource: "pods", Verbs: "get"}
 	a.require(right)
 	a.ask(t.Context(), true)
@@ -114,6 +114,32 @@ func TestUnansweredQuestionHindersNothing(t *testing.T) {
 	}
 	a.report(klog.Background())
 	if text, _ := a.health.report(); text != "" {
+		t.Errorf("health says %s", text)
+	}
+}
+
+// An API server that does not say who asks leaves the account without a name, and is not asked on and on.
+func TestAccountWithoutAName(t *testing.T) {
+	clk := testclock.NewFakeClock(time.Unix(0, 0))
+	api := kit.NewAPI(clk, &kit.Log{})
+	api.Deny("get", "pods")
+	a := newAccess(api, clk, newHealth(), cure{manifest: "deploy/x/rbac.yaml"})
+	a.learnAccount(t.Context())
+	if a.account != "" {
+		t.Errorf("asked while nothing is missing: %s", a.account)
+	}
+	api.Script(kit.Rule{Resource: "selfsubjectreviews", Err: apierrors.NewInternalError(errors.New("down"))})
+	a.require(Right{Resource: "pods", Verbs: "get", Why: "owners"})
+	a.ask(t.Context(), true)
+	a.learnAccount(t.Context())
+	asked := len(api.Requests())
+	a.learnAccount(t.Context())
+	if len(api.Requests()) != asked {
+		t.Error("asked twice")
+	}
+	a.report(klog.Background())
+	const want = "missing right: get on pods, needed for owners; bind a role such as that in deploy/x/rbac.yaml to the account of this process"
+	if text, _ := a.health.report(); !strings.Contains(text, want) {
 		t.Errorf("health says %s", text)
 	}
 }

@@ -63,6 +63,7 @@ func TestCommandArguments(t *testing.T) {
 		{"explain strangers.example.com/a", 2, "that is a Stranger; use other explain st/a"},
 		{"explain a -o yaml", 2, "--output=yaml: use text or json"},
 		{"explain a --nope", 2, "--nope: there is no such flag"},
+		{"explain a -n", 2, ": -n: needs a value"},
 		{"explain a --timeout=0", 2, "--timeout=0s"},
 		{"explain a --timeout=soon", 2, "--timeout=soon"},
 		{"explain a --csi-address=here", 2, "--csi-address=here: use an absolute path"},

@@ -157,7 +157,7 @@ func TestMissingRightsOfABinderHoldUpNoContent(t *testing.T) {
 	until(t, "the missing right is told", func() bool {
 		code, text := b.fetch("/readyz")
 		return code == http.StatusServiceUnavailable && strings.Contains(text, "not ok: caches: waiting for the first list of volumesnapshots.snapshot.storage.k8s.io") &&
-			strings.Contains(text, "missing right: list on volumesnapshots of snapshot.storage.k8s.io, needed for keeping a cache of them; deploy/sample/rbac.yaml grants it")
+			strings.Contains(text, "missing right: list on volumesnapshots of snapshot.storage.k8s.io, needed for keeping a cache of them; bind a role such as that in deploy/sample/rbac.yaml to "+kit.Account)
 	})
 	if lists := slices.DeleteFunc(b.api.Requests(), func(r kit.Request) bool { return r.Resource != "volumesnapshots" }); len(lists) > 0 {
 		t.Errorf("asked for what is refused: %v", lists)

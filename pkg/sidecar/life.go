@@ -110,7 +110,7 @@ func (p *process) begun(client, leaseClient kube.Client, host string) *life {
 		health:         newHealth(), meters: newMeters(p.IsMigrated),
 	}
 	l.client, l.started = newCounted(client, l.meters.process), l.clock.Now()
-	l.access = newAccess(client, l.clock, l.health, p.Manifest)
+	l.access = newAccess(client, l.clock, l.health, cure{p.Manifest, p.Components})
 	l.access.require(p.Rights...)
 	return l
 }

@@ -194,16 +194,24 @@ func (p *process) explain(err error) error {
 		return usage("--%s: there is no such flag; %s--help lists them all", m[1], p.meantFlag(m[1]))
 	}
 	if m := needsArg.FindStringSubmatch(text); m != nil {
-		return usage("--%s: needs a value; %s", m[1], p.wants(m[1]))
+		return usage("%s: needs a value; %s", dashed(m[1]), p.wants(m[1]))
 	}
 	if m := badValue.FindStringSubmatch(text); m != nil {
 		// Some values pass on what the standard library says.
 		if m[3] == "parse error" || m[3] == "value out of range" || strings.HasPrefix(m[3], "strconv.") {
-			return usage("--%s=%s: %s", m[2], m[1], p.wants(m[2]))
+			return usage("%s=%s: %s", dashed(m[2]), m[1], p.wants(m[2]))
 		}
-		return usage("--%s=%s: %s", m[2], m[1], m[3])
+		return usage("%s=%s: %s", dashed(m[2]), m[1], m[3])
 	}
 	return usage("%s; --help lists all flags", text)
+}
+
+// dashed is a flag as users write it: those of one letter have one dash, but for --v, which is in each manifest.
+func dashed(name string) string {
+	if len(name) == 1 && name != "v" {
+		return "-" + name
+	}
+	return "--" + name
 }
 
 // wants says what the values of a flag look like.

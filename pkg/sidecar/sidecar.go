@@ -34,8 +34,10 @@ type Program struct {
 	Name, Version string
 	// Component is the source of its events; "%s" in it stands for the driver's name.
 	Component string
-	// Manifest is the file that grants its rights, for the messages that say one is missing.
-	Manifest string
+	// Manifest is the file with a role of all its rights, for the messages that say one is missing. Components are the
+	// folders that add some of them to the bases, by the plural of what they are rights on.
+	Manifest   string
+	Components map[string]string
 
 	// Options are the flags that both programs have, with this program's defaults.
 	Options *Options

@@ -30,7 +30,7 @@ func (p *process) helpGroups(out io.Writer) error {
 		fmt.Fprintf(&text, "\n%s:\n", g.title)
 		for _, f := range g.flags {
 			kind, usage := flag.UnquoteUsage(f)
-			fmt.Fprintf(&text, "  --%s", f.Name)
+			fmt.Fprintf(&text, "  %s", dashed(f.Name))
 			if kind != "" {
 				fmt.Fprintf(&text, " %s", kind)
 			}

@@ -46,7 +46,8 @@ func TestRightsOfEachFeature(t *testing.T) {
 		i.wholeLife(w, life{class: w.class("class"), snapshotClass: w.snapshotClass("delete"), edit: asItIs})
 		i.checkUse(w, i.account)
 		for p, want := range map[*stage.Process]string{w.provisioner: "deploy/provisioner/rbac.yaml", w.snapshotter: "deploy/snapshotter/rbac.yaml"} {
-			want = "get on secrets, needed for the secrets that classes name; " + want + " grants it"
+			want = "get on secrets, needed for the secrets that classes name; add deploy/components/secrets to deploy/pair or deploy/node, or bind a role such as that in " +
+				want + " to system:serviceaccount:" + i.namespace + ":" + i.account
 			if got := missing(t, p); len(got) != 1 || got[0] != want {
 				t.Errorf("%s lacks %q", p.Name, got)
 			}

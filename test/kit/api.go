@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,6 +124,9 @@ func (a *API) Create(ctx context.Context, r kube.Resource, obj, into kube.Object
 	if review, ok := obj.(*authorizationv1.SelfSubjectAccessReview); ok {
 		return a.review(ctx, review, into)
 	}
+	if review, ok := obj.(*authenticationv1.SelfSubjectReview); ok {
+		return a.whoami(ctx, review, into)
+	}
 	body, err := encode(obj)
 	if err != nil {
 		return err
@@ -217,6 +221,26 @@ func (a *API) review(ctx context.Context, review *authorizationv1.SelfSubjectAcc
 		answer.Status.Allowed = !a.isDenied(Request{Verb: asked.Verb, Resource: asked.Resource, Subresource: asked.Subresource})
 	}
 	_, err := a.serve(Request{Verb: "create", Resource: "selfsubjectaccessreviews"}, func() (string, error) {
+		data, err := encode(answer)
+		if err != nil {
+			return "", err
+		}
+		return "", decode(data, into)
+	})
+	return err
+}
+
+// Account is who the process is, as far as the API server can tell.
+const Account = "system:serviceaccount:kit:sidecar"
+
+// whoami answers who asks.
+func (a *API) whoami(ctx context.Context, review *authenticationv1.SelfSubjectReview, into kube.Object) error {
+	if err := alive(ctx); err != nil {
+		return err
+	}
+	answer := review.DeepCopy()
+	answer.Status.UserInfo.Username = Account
+	_, err := a.serve(Request{Verb: "create", Resource: "selfsubjectreviews"}, func() (string, error) {
 		data, err := encode(answer)
 		if err != nil {
 			return "", err

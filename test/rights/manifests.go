@@ -6,14 +6,14 @@ package rights
 const namespace = "csi-tandem"
 
 var (
-	// pair is the account of deploy/pair and deploy/node, to which the components add.
-	pair       = Account{namespace, "csi-tandem"}
+	// Pair is the account of deploy/pair and deploy/node, to which the components add.
+	Pair       = Account{namespace, "csi-tandem"}
 	controller = Account{namespace, "snapshot-controller"}
 )
 
 // component is rights that are added to those of the pair.
 func component(dir, name, says string, sets ...Set) Manifest {
-	return Manifest{Path: "deploy/components/" + dir + "/rbac.yaml", Says: says, Name: "csi-tandem-" + name, Account: pair, Sets: sets}
+	return Manifest{Path: "deploy/components/" + dir + "/rbac.yaml", Says: says, Name: "csi-tandem-" + name, Account: Pair, Sets: sets}
 }
 
 // Manifests are all files that are written from the table.
@@ -32,18 +32,18 @@ var Manifests = []Manifest{
 		Sets: []Set{Complete(Snapshotter)},
 	},
 	{
-		Path: "deploy/pair/rbac.yaml", Name: "csi-tandem", Account: pair, Makes: true,
+		Path: "deploy/pair/rbac.yaml", Name: "csi-tandem", Account: Pair, Makes: true,
 		Says: "The rights of the pair for a driver without topology, attachments, secrets and VolumeAttributesClasses, and with none of the\n" +
 			"features that a flag switches on. The components add the rest.",
 		Sets: []Set{Of(Provisioner, Volumes, Leader, Record, Restore), Of(Snapshotter, Contents, Leader, Living)},
 	},
 	{
-		Path: "deploy/pair/binding.yaml", Name: "csi-tandem-binding", Account: pair,
+		Path: "deploy/pair/binding.yaml", Name: "csi-tandem-binding", Account: Pair,
 		Says: "The rights to bind the snapshots of the pair's driver. The component bind-all leaves that to a program of its own.",
 		Sets: []Set{Of(Snapshotter, Binding, StandBack)},
 	},
 	{
-		Path: "deploy/node/rbac.yaml", Name: "csi-tandem", Account: pair, Makes: true,
+		Path: "deploy/node/rbac.yaml", Name: "csi-tandem", Account: Pair, Makes: true,
 		Says: "The rights of the sidecars on each node. Nothing is elected there. The components add the rest.",
 		Sets: []Set{Of(Provisioner, Volumes, Record, Restore, OneNode), Of(Snapshotter, Contents, OneNode)},
 	},

@@ -80,6 +80,7 @@ func (c *Controller) reject(ctx context.Context, claim *corev1.PersistentVolumeC
 	switch {
 	case r.Waiting && claim != nil && ctx.Err() == nil:
 		c.Recorder.Normal(claim, wellknown.ReasonProvisioningFailed, provision.Sentence(r.Err))
+		r.Err = fault.Waiting(r.Err)
 	case !r.Waiting:
 		c.metrics.failed(claim)
 		if !r.Silent {
