@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/csi-tandem/csi-tandem/pkg/spelling"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -29,12 +30,25 @@ func DriverParameters(parameters map[string]string, reserved []string) (map[stri
 		switch {
 		case slices.Contains(reserved, key):
 		case strings.HasPrefix(key, wellknown.ReservedParameterPrefix):
-			return nil, fmt.Errorf("found unknown parameter key %q with reserved namespace %s", key, wellknown.ReservedParameterPrefix)
+			return nil, fmt.Errorf("found unknown parameter key %q with reserved namespace %s%s", key, wellknown.ReservedParameterPrefix, meant(key, reserved))
 		default:
 			forDriver[key] = parameters[key]
 		}
 	}
 	return forDriver, nil
+}
+
+// meant names the key that a misspelt one is most like. The prefix, which all have, must not make them alike.
+func meant(key string, reserved []string) string {
+	words := make([]string, len(reserved))
+	for i, word := range reserved {
+		words[i] = strings.TrimPrefix(word, wellknown.ReservedParameterPrefix)
+	}
+	word := spelling.Nearest(strings.TrimPrefix(key, wellknown.ReservedParameterPrefix), words)
+	if word == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", wellknown.ReservedParameterPrefix+word)
 }
 
 // VolumeKeys are the reserved keys of a StorageClass.

@@ -29,6 +29,11 @@ func TestDriverParameters(t *testing.T) {
 			err: `found unknown parameter key "csi.storage.k8s.io/bar" with reserved namespace csi.storage.k8s.io/`,
 		},
 		{
+			name: "a misspelt key is told with the one that is meant",
+			in:   map[string]string{"csi.storage.k8s.io/fstipe": "xfs"}, reserved: VolumeKeys(),
+			err: `found unknown parameter key "csi.storage.k8s.io/fstipe" with reserved namespace csi.storage.k8s.io/, did you mean "csi.storage.k8s.io/fstype"?`,
+		},
+		{
 			name: "the keys of --extra-create-metadata are no class parameters",
 			in:   map[string]string{"csi.storage.k8s.io/pvc/name": "x"}, reserved: VolumeKeys(),
 			err: `found unknown parameter key "csi.storage.k8s.io/pvc/name" with reserved namespace csi.storage.k8s.io/`,

@@ -5,7 +5,7 @@
 //
 // It must not know what the words are for; whoever asks has them, and says what follows.
 //
-// It stands beside the walks: flags, commands, keys of topologies and names of drivers are told of when they are wrong.
+// It stands beside the walks: flags, commands, keys of topologies and of parameters, and names of drivers are told of when they are wrong.
 package spelling
 
 import "strings"

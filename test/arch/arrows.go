@@ -37,7 +37,7 @@ var arrows = map[string]row{
 	"spelling":   {barred: factsBar},
 
 	"topology":  {ours: []string{"wellknown"}, barred: thoughtBar},
-	"params":    {ours: []string{"wellknown"}, barred: thoughtBar},
+	"params":    {ours: []string{"spelling", "wellknown"}, barred: thoughtBar},
 	"binding":   {ours: []string{"wellknown"}, barred: thoughtBar},
 	"snapshot":  {ours: slices.Concat(facts, []string{"topology", "params", "binding"}), barred: thoughtBar},
 	"provision": {ours: slices.Concat(facts, []string{"topology", "params", "binding"}), barred: thoughtBar},
