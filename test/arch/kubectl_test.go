@@ -49,6 +49,7 @@ func TestKubectlPlugin(t *testing.T) {
 		{"explain -n pv PVC/data", "provisioner explain -n pv PVC/data", 0},
 		{"explain volumesnapshot-of-monday --kubeconfig team/config", "provisioner explain volumesnapshot-of-monday", 0},
 		{"", "usage: kubectl csi explain", 2},
+		{"--help", "usage: kubectl csi explain", 0},
 		{"explain", "kubectl csi: explain what?\nusage: kubectl csi explain pvc/NAME|pv/NAME|vs/NAME|vsc/NAME", 2},
 		{"explain pod/data", `kubectl csi: "pod/data" names nothing that can be explained` + "\nusage:", 2},
 		{"explain -o=json pod/data", `kubectl csi: "pod/data" names nothing that can be explained` + "\nusage:", 2},
