@@ -99,6 +99,8 @@ func (d *demo) runAndKeep(ctx context.Context) int {
 	}
 	<-ctx.Done()
 	if err := d.stage.Close(); err != nil {
+		// Into the log, which stays then.
+		fmt.Fprintln(d.out, err)
 		return 1
 	}
 	return result

@@ -19,22 +19,24 @@ import (
 // packages are where Debian has what is looked for.
 const packages = "apt-get install gcc libc6-dev pkg-config libseccomp-dev busybox-static util-linux mount"
 
-// Missing tells what real nodes want and this machine does not have, in words for people; none if they can run. Nothing is
-// changed to find out.
+// Missing tells what real nodes want and this machine does not have, in words for people; none if they can run. What is made
+// to find out is gone again.
 func Missing() []string {
 	if who := foreign(); who != "" {
 		return []string{who}
 	}
 	var missing []string
 	add := func(format string, values ...any) { missing = append(missing, fmt.Sprintf(format, values...)) }
-	if err := canHold(); err != nil {
-		add("this process may not make namespaces with mounts of their own: %v", err)
+	kinds, err := os.ReadFile("/proc/filesystems")
+	if held := canHold(); held != nil {
+		add("this process may not make namespaces with mounts of their own: %v", held)
+	} else if err != nil || !strings.Contains(string(kinds), "\toverlay\n") {
+		add("the kernel has no overlay file system, or has not loaded it (modprobe overlay)")
+	} else if err := canLayer(os.TempDir()); err != nil {
+		add("the folder for temporary files, %s, cannot have the layers of containers (overlay): set TMPDIR to one on another file system: %v", os.TempDir(), err)
 	}
 	if err := cgroup.Probe(); err != nil {
 		add("there are no cgroups for nodes: %v", err)
-	}
-	if kinds, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(kinds), "\toverlay\n") {
-		add("the kernel has no overlay file system, or has not loaded it (modprobe overlay)")
 	}
 	if err := checkRoom(filepath.Join(os.TempDir(), "tandem-0123456789", "n"), []string{"worker-1"}); err != nil {
 		add("%v", err)
@@ -101,6 +103,24 @@ func canHold() error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWCGROUP}
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w %s", err, bytes.TrimSpace(said))
+	}
+	return nil
+}
+
+// canLayer tries an overlay as containerd makes it: a folder that is on one itself, as in most containers, carries no other. It is
+// mounted where nobody else sees it, and gone when the shell ends.
+func canLayer(temporary string) error {
+	dir, err := os.MkdirTemp(temporary, "tandem-probe-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command("sh", "-c", "mkdir l u w m && mount --make-rprivate / && mount -t overlay csi-tandem-probe -o lowerdir=l,upperdir=u,workdir=w m")
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if said, err := cmd.CombinedOutput(); err != nil {
+		first, _, _ := bytes.Cut(bytes.TrimSpace(said), []byte("\n"))
+		return fmt.Errorf("%w %s", err, first)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,8 +25,27 @@ func TestRoomForSockets(t *testing.T) {
 		if err != nil && (!strings.Contains(err.Error(), temporary) || !strings.Contains(err.Error(), "at most 25 characters")) {
 			t.Errorf("%d characters: %v", length, err)
 		}
-		if isSaid := err != nil && strings.Contains(strings.Join(Missing(), "; "), err.Error()); err != nil && !isSaid && foreign() == "" {
-			t.Errorf("%d characters: it is not among what is missing", length)
-		}
+	}
+}
+
+// TestMissingLooksAtTheFolder: what the folder for temporary files cannot do is told first, and nothing is left in it. Catches a demo that
+// fails after minutes, when the first pod is to start, where it could have played with simulated nodes.
+func TestMissingLooksAtTheFolder(t *testing.T) {
+	if who := foreign(); who != "" {
+		t.Skip(who)
+	}
+	deep := filepath.Join(t.TempDir(), strings.Repeat("d", 30))
+	if err := os.Mkdir(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", deep)
+	if said := strings.Join(Missing(), "; "); !strings.Contains(said, deep+", is too long") {
+		t.Errorf("missing: %s", said)
+	}
+	if left, err := os.ReadDir(deep); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	if err := canLayer("/proc"); err == nil {
+		t.Error("/proc can have layers")
 	}
 }

@@ -34,11 +34,12 @@ func unmountBelow(dir string) error {
 }
 
 func mountPoints(table, dir string) []string {
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	var points []string
 	for line := range strings.Lines(table) {
 		fields := strings.Fields(line)
-		if len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
-			points = append(points, fields[4])
+		if len(fields) > 4 && strings.HasPrefix(unescape.Replace(fields[4]), dir+"/") {
+			points = append(points, unescape.Replace(fields[4]))
 		}
 	}
 	return points

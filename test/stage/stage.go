@@ -158,8 +158,14 @@ func (s *Stage) furnish(ctx context.Context) error {
 	return nil
 }
 
-// Close ends every process and removes every mount and folder. What it returns is what it could not clean up.
-func (s *Stage) Close() error { return errors.Join(s.End(), s.Remove()) }
+// Close ends every process and removes every mount and folder. What it returns is what it could not clean up: then the folder stays,
+// since what is still mounted there is somebody's data.
+func (s *Stage) Close() error {
+	if err := s.End(); err != nil {
+		return fmt.Errorf("%s stays, since not everything could be stopped: %w", s.dir, err)
+	}
+	return s.Remove()
+}
 
 // End ends every process and removes every mount, and leaves the folder with the logs.
 func (s *Stage) End() error {

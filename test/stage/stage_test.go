@@ -115,8 +115,8 @@ func TestPlainEnvironment(t *testing.T) {
 }
 
 func TestMountPoints(t *testing.T) {
-	table := "1 0 8:1 / / rw - ext4 x rw\n2 1 8:1 /a /tmp/t/c1/one rw - ext4 x rw\n3 1 8:1 /b /tmp/tt/two rw - ext4 x rw\n"
-	if got := mountPoints(table, "/tmp/t"); !slices.Equal(got, []string{"/tmp/t/c1/one"}) {
+	table := "1 0 8:1 / / rw - ext4 x rw\n2 1 8:1 /a /tmp/t/c1/o\\040ne rw - ext4 x rw\n3 1 8:1 /b /tmp/tt/two rw - ext4 x rw\n"
+	if got := mountPoints(table, "/tmp/t"); !slices.Equal(got, []string{"/tmp/t/c1/o ne"}) {
 		t.Errorf("got %q", got)
 	}
 }
