@@ -9,7 +9,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
 )
 
-// A driver that has only a list may lose a snapshot before it is ready. Asked for it by its name it takes another,
+// A driver without GetSnapshot may lose a snapshot before it is ready. Asked for it by its name it takes another,
 // of another time and under another id, of which no object would know.
 //
 // What the list has shown once and shows no more is lost, and nothing is asked for by its name. What it never showed
@@ -107,7 +107,7 @@ func nextEnd(in ContentInput) ContentStep {
 	if isContentReady(c) || c.Spec.Source.VolumeHandle == nil || in.Attempt.Listed || in.Attempt.Checked {
 		return nextDelete(in)
 	}
-	if poll, ok := nextPoll(in, handleOf(c)).(Poll); ok && poll.Again != nil && poll.List && !poll.Get {
+	if poll, ok := nextPoll(in, handleOf(c)).(Poll); ok && poll.Again != nil && !poll.Get {
 		return poll
 	}
 	return nextDelete(in)
@@ -128,9 +128,9 @@ func afterLoss(in ContentInput, err error) After {
 	return after
 }
 
-// AfterRemove follows the removal of a replacement. Kept names the content that has it after all, empty for none.
-func AfterRemove(in ContentInput, kept string, err error) After {
-	if err == nil || fault.IsNotFound(err) || kept != "" {
+// AfterRemove follows the removal of a replacement, which is as good as done when a content has it after all.
+func AfterRemove(in ContentInput, err error) After {
+	if err == nil || fault.IsNotFound(err) {
 		after := After{Attempt: in.Attempt}
 		after.Attempt.Replacement, after.Attempt.NotBefore = "", time.Time{}
 		if in.Content.DeletionTimestamp == nil {

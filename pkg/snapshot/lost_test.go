@@ -86,7 +86,7 @@ func TestQuestionBeforeTheEnd(t *testing.T) {
 		{"listed", con(cut, leaves, can(list), func(i *ContentInput) { i.Attempt.Listed = true }), Delete{Handle: "s-1"}},
 		{"asked", con(cut, leaves, can(list), func(i *ContentInput) { i.Attempt.Checked = true }), Delete{Handle: "s-1"}},
 		{"it is lost and not asked for any more", con(cut, leaves, can(list), func(i *ContentInput) { i.Attempt.Lost = true }), Delete{Handle: "s-1"}},
-		{"no list", con(cut, leaves), Delete{Handle: "s-1"}},
+		{"no list either", con(cut, leaves), asks(con(cut, leaves))},
 		{"asked by its handle", con(cut, leaves, can(get, list)), Delete{Handle: "s-1"}},
 		{"ready", con(finished, leaves, can(list)), Delete{Handle: "s-1"}},
 		{"what was answered then goes first", con(cut, leaves, can(list), answered), Remove{Handle: "s-2"}},

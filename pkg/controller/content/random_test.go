@@ -25,7 +25,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
-// forgetful is a driver that has a list only, gives a new id to each snapshot, may lose what is not ready, and fails as the dice say.
+// forgetful is a driver that has no GetSnapshot, and a list perhaps, gives a new id to each snapshot, may lose what is not ready, and fails as the dice say.
 type forgetful struct {
 	*dice
 	h *kit.Harness
@@ -34,6 +34,8 @@ type forgetful struct {
 	count  int
 	// isCalm is for the end, when nothing fails any more.
 	isCalm bool
+	// can is what it says of itself.
+	can []capability.Controller
 	// hides says that its list lacks what is not ready, and denies that it says NotFound for what it does not have.
 	hides, denies bool
 	// meanwhile happens within some calls.
@@ -156,6 +158,10 @@ func newLife(t *testing.T, seed int64) *life {
 	d := &forgetful{dice: &dice{Rand: rand.New(rand.NewSource(seed))}, h: kit.New(t), byName: map[string]*stored{}}
 	d.h.MaxTurns = 100_000
 	l := &life{t: t, h: d.h, driver: d, loses: d.Intn(2) == 0}
+	d.can = []capability.Controller{csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT}
+	if d.Intn(4) > 0 {
+		d.can = append(d.can, csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS)
+	}
 	d.hides, d.denies = d.Intn(2) == 0, d.Intn(2) == 0
 	d.meanwhile = func() {
 		if !l.isInside {
@@ -179,8 +185,7 @@ func newLife(t *testing.T, seed int64) *life {
 // begin starts a process.
 func (l *life) begin() {
 	live(l.h, func(deps *Deps) {
-		deps.Driver = l.driver
-		deps.Capabilities = capability.Of(nil, csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT, csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS)
+		deps.Driver, deps.Capabilities = l.driver, capability.Of(nil, l.driver.can...)
 	})
 }
 

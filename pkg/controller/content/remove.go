@@ -30,7 +30,7 @@ func (r *round) remove(ctx context.Context, in snapshot.ContentInput, step snaps
 	}
 	if kept != "" {
 		klog.FromContext(ctx).Info("the driver has answered with the snapshot of another content", "handle", step.Handle, "content", kept)
-		return r.settle(ctx, snapshot.AfterRemove(in, kept, nil), nil)
+		return r.settle(ctx, snapshot.AfterRemove(in, nil), nil)
 	}
 	klog.FromContext(ctx).V(2).Info("deleting a snapshot that was taken in place of a lost one", "handle", step.Handle)
 	waiting := throttle.WithRecheck(throttle.WithFlow(ctx, classOf(r.content)), func(ctx context.Context) error {
@@ -51,7 +51,7 @@ func (r *round) remove(ctx context.Context, in snapshot.ContentInput, step snaps
 	case errors.Is(err, errChanged):
 		return fault.RetryAfter(err, soon)
 	}
-	after := snapshot.AfterRemove(in, "", err)
+	after := snapshot.AfterRemove(in, err)
 	if after.Attempt.Replacement == "" {
 		err = nil
 	}
