@@ -59,7 +59,16 @@ func podsIfPossible(ctx context.Context, out io.Writer) result {
 
 func testPods(ctx context.Context, out io.Writer, more ...string) result {
 	// One package after the other: each ends by looking whether anything is left.
-	return goTest(ctx, out, []string{"CSI_TANDEM_PODS=1"}, slices.Concat([]string{"-count=1", "-p=1", "-timeout=30m"}, more, podTrees)...)
+	r := goTest(ctx, out, []string{"CSI_TANDEM_PODS=1"}, slices.Concat([]string{"-count=1", "-p=1", "-timeout=30m"}, more, podTrees)...)
+	if ctx.Err() != nil {
+		// Tests die of an interrupt. What they leave then is removed now, and not only by the next run.
+		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*patience)
+		defer cancel()
+		if err := goCommand("run", "./test/run/prepare", "sweep")(rest, out); err != nil {
+			fmt.Fprintf(out, "    %v\n", err)
+		}
+	}
+	return r
 }
 
 // nodesMissing asks another program, so that this one compiles in a second.
