@@ -117,6 +117,27 @@ func TestClaimGoesBeforeItsTurn(t *testing.T) {
 			t.Error(len(requests(h)), onRecord(h), said)
 		}
 	})
+	t.Run("the first call for another node", func(t *testing.T) {
+		h := kit.New(t)
+		h.Driver.Capabilities = withTopology()
+		h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer),
+			kit.Claim("data", kit.OnNode("n1")), kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"),
+			kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"))
+		h.Play(kit.Binder(h.API))
+		h.Driver.Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "late", Done: true})
+		h.Horizon = 100 * time.Millisecond
+		startRecorded(h)
+		h.Settle()
+		h.Restart()
+		kit.Edit(h.API, dataKey, kit.OnNode("n2"))
+		startRecorded(h, throttled(h))
+		h.API.Script(kit.Rule{Verb: "patch", Resource: "configmaps", Times: 1, Meanwhile: leaves(h)})
+		h.Horizon = 30 * time.Minute
+		h.Settle()
+		if len(h.Driver.Inventory()) != 0 || len(onRecord(h)) != 0 || len(requests(h)) != 2 {
+			t.Error("what was made for the first node is forgotten: ", len(requests(h)), h.Driver.Inventory(), onRecord(h), h.Trace())
+		}
+	})
 	t.Run("a repeat", func(t *testing.T) {
 		h := world(t, kit.Claim("data"))
 		h.Play(kit.Binder(h.API))
