@@ -109,6 +109,7 @@ func everyFeature(t *testing.T, manifest []byte) {
 		}), text(objects.Items)
 	})
 	i.unmeasure(w)
+	w.await("the capacity of the class that went is gone", func() (bool, string) { return i.measured(w) == 0, "it is still there" })
 	i.checkUse(w, i.account)
 	for _, p := range []*stage.Process{w.provisioner, w.snapshotter} {
 		if got := missing(t, p); len(got) > 0 {
