@@ -14,7 +14,7 @@ import (
 )
 
 // calm is how long a process has to come to rest after its start until its memory is looked at.
-const calm = 15 * time.Second
+const calm = 30 * time.Second
 
 // memoryRun is one run of the mode memory.
 type memoryRun struct {
