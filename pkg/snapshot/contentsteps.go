@@ -105,7 +105,8 @@ type Attempt struct {
 	Suspect Answer
 	// Checked says that the driver, asked by the name since the deletion, has shown that nothing is in the place of the snapshot.
 	Checked bool
-	// Replacement is a snapshot that the driver has taken in place of the one on record, and that has to go.
+	// Replacement is a snapshot that has to go: with Lost, one that the driver has certainly taken in place of the one on record; else what it
+	// has answered to the name of a content that goes with its data.
 	Replacement string
 }
 

@@ -162,15 +162,14 @@ func (r *round) recheck(ctx context.Context, handle string) error {
 	if !ok {
 		return errChanged
 	}
+	goes := ""
 	switch again := snapshot.NextContentStep(in).(type) {
 	case snapshot.Delete:
-		ok = again.Handle == handle
+		goes = again.Handle
 	case snapshot.Remove:
-		ok = again.Handle == handle
-	default:
-		ok = false
+		goes = again.Handle
 	}
-	if !ok {
+	if goes != handle {
 		return errChanged
 	}
 	return nil
