@@ -13,9 +13,11 @@ export DRIVER KEEP NODES ENDPOINT FUZZTIME
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The flag --version prints what the linker writes here.
 LDFLAGS := -s -w -X main.version=$(VERSION)
-BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
-# Built and then run, since go run would write its own last line below the verdict.
-RUN := $(GO) build -o bin/run ./test/run && bin/run
+# The commit is noted whatever GOFLAGS says, where there is one.
+BUILD := CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags '$(LDFLAGS)'
+# Built and then run, since go run would write its own last line below the verdict; in the cache if nothing can be written here.
+RUNS := $(shell test -w . && echo bin || echo "$${XDG_CACHE_HOME:-$$HOME/.cache}/csi-tandem/bin")
+RUN := $(GO) build -o '$(RUNS)/run' ./test/run && '$(RUNS)/run'
 
 ##@ Look
 

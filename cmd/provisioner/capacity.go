@@ -24,13 +24,8 @@ func (r *rooms) setupCapacity(ctx context.Context, env *sidecar.Env, node string
 		return nil, nil, nil
 	}
 	namespace, pod := os.Getenv("NAMESPACE"), os.Getenv("POD_NAME")
-	switch {
-	case namespace == "":
-		return nil, nil, sidecar.Fatal(errors.New("--enable-capacity: set the variable NAMESPACE to the namespace of the pod; CSIStorageCapacity objects are put there"))
-	case pod == "" && r.capacity.OwnerLevel >= 0:
-		return nil, nil, sidecar.Fatal(errors.New("--enable-capacity: set the variable POD_NAME to the name of the pod, from where the owner of CSIStorageCapacity objects is found, or use --capacity-ownerref-level=-1"))
-	case !env.Capabilities.Has(canMeasure):
-		klog.FromContext(ctx).Error(nil, "--enable-capacity: the driver does not have the capability GET_CAPACITY, so that no capacity is published", "driver", env.DriverName)
+	if !env.Capabilities.Has(canMeasure) {
+		klog.FromContext(ctx).Error(nil, "--enable-capacity: the driver does not have the capability GET_CAPACITY, so that no capacity is published; leave the flag out with this driver", "driver", env.DriverName)
 		return nil, nil, nil
 	}
 	env.Require(ownerRights(namespace, r.capacity.OwnerLevel)...)
@@ -60,6 +55,19 @@ func (r *rooms) setupCapacity(ctx context.Context, env *sidecar.Env, node string
 		return nil
 	}
 	return room, []sidecar.Runnable{{Name: storagecapacity.QueueName, Needs: needs, Optional: true, Run: run, Spaces: spacesOf(room), Lack: room.Lack}}, nil
+}
+
+// checkVariables refuses what no driver and no cluster has to be asked about.
+func (r *rooms) checkVariables() error {
+	switch {
+	case !r.capacity.Enabled:
+		return nil
+	case os.Getenv("NAMESPACE") == "":
+		return sidecar.Fatal(errors.New("--enable-capacity: set the variable NAMESPACE to the namespace of the pod; CSIStorageCapacity objects are put there"))
+	case os.Getenv("POD_NAME") == "" && r.capacity.OwnerLevel >= 0:
+		return sidecar.Fatal(errors.New("--enable-capacity: set the variable POD_NAME to the name of the pod, from where the owner of CSIStorageCapacity objects is found, or use --capacity-ownerref-level=-1"))
+	}
+	return nil
 }
 
 // spacesOf shows what the room of capacities knows.

@@ -172,7 +172,10 @@ func TestRefusals(t *testing.T) {
 		{"provisioner --enable-capacity --capacity-threads=0", 1, `--capacity-threads=0: nothing would be done`},
 		{"provisioner --enable-capacity --capacity-poll-interval=0", 1, `--capacity-poll-interval=0s: use a duration such as 1m`},
 		{"provisioner --enable-capacity --kube-api-capacity-qps=1 --kube-api-capacity-burst=0", 1, `--kube-api-capacity-burst=0: use 1 or more`},
-		{"provisioner --enable-capacity", 255, `set --kubeconfig or the KUBECONFIG variable`},
+		// Catches a program that asks for its variables once it has found the driver, for which it may wait for ever.
+		{"provisioner --enable-capacity", 255, `--enable-capacity: set the variable NAMESPACE`},
+		// A question is asked with the flags of the pod, and somewhere else.
+		{"provisioner explain data --enable-capacity --kubeconfig=/nowhere", 1, `/nowhere`},
 		{"provisioner --node-deployment", 255, `the variable NODE_NAME is empty`},
 		{"provisioner --node-deployment --version", 255, `the variable NODE_NAME is empty`},
 		{"provisioner --node-deployment=false --enable-capacity=false --capacity-threads=3", 255, `set --kubeconfig or the KUBECONFIG variable`},
@@ -186,6 +189,24 @@ func TestRefusals(t *testing.T) {
 		code := sidecar.Main(t.Context(), program(), strings.Fields(c.args), &stdout, &stderr)
 		if code != c.code || !strings.Contains(stderr.String(), c.text) || strings.Count(stderr.String(), "\n") > 1 {
 			t.Errorf("%s: exit %d, want %d; %s", c.args, code, c.code, stderr.String())
+		}
+	}
+}
+
+// TestCapacityNeedsThePod: the variables are looked at before anything else is.
+func TestCapacityNeedsThePod(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("NAMESPACE", "ns")
+	t.Setenv("POD_NAME", "")
+	for args, text := range map[string]string{
+		"--enable-capacity": `set the variable POD_NAME`,
+		"--enable-capacity --capacity-ownerref-level=-1": `set --kubeconfig or the KUBECONFIG variable`,
+	} {
+		var stdout, stderr bytes.Buffer
+		code := sidecar.Main(t.Context(), program(), append([]string{"provisioner"}, strings.Fields(args)...), &stdout, &stderr)
+		if code != 255 || !strings.Contains(stderr.String(), text) {
+			t.Errorf("%s: exit %d; %s", args, code, stderr.String())
 		}
 	}
 }

@@ -25,6 +25,6 @@ func program() sidecar.Program {
 		Name: "provisioner", Version: version, Component: "%s", Manifest: "deploy/provisioner/rbac.yaml", Components: components(),
 		Options: options(), Gates: gates(), Retired: retired(), Rights: rights(),
 		Groups: []sidecar.FlagGroup{{Title: "Volumes", Add: r.claim.AddFlags}, {Title: "Sources", Add: r.source.AddFlags}, {Title: "Storage capacity", Add: r.capacity.AddFlags}, {Title: "Node deployment", Add: r.claim.AddLocalFlags}},
-		Lease:  sidecar.SanitizedLease, IsMigrated: claim.IsMigrated, PerNode: r.isLocal, AsksPlace: true, Validate: r.validate, Setup: r.setup, Commands: r.commands(), Say: say,
+		Lease:  sidecar.SanitizedLease, IsMigrated: claim.IsMigrated, PerNode: r.isLocal, AsksPlace: true, Validate: r.validate, Inhabit: r.checkVariables, Setup: r.setup, Commands: r.commands(), Say: say,
 	}
 }

@@ -85,11 +85,12 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 		// Not needed: only claims with a foreign source wait where the cluster does not have the kind.
 		watched.Grants = env.Grants()
 		deps.Grants = watched.Grants
+		sources.WatchGrants(watched.Grants)
 	}
 	deps.Record = recording(claimOptions, env, env.Node)
 	room := claim.New(claimOptions, deps)
 	room.Watch(watched)
-	sources.IsInUse = room.IsInUse // each knows the other, and one has to be made first
+	sources.IsInUse, sources.GrantsOf = room.IsInUse, room.GrantsOf // each knows the other, and one has to be made first
 	runnables := []sidecar.Runnable{{Name: claim.QueueName, Needs: needs, Run: room.Run, Kind: kindClaim, Status: room.Status}, r.setupVolumes(env, capacities, room)}
 	return slices.Concat(runnables, afterBegin(room, protecting), publishing), nil
 }

@@ -152,7 +152,15 @@ func TestRefusals(t *testing.T) {
 		{"snapshotter --csi-address=", 1, `--csi-address must not be empty`},
 		{"snapshotter --csi-address= --bind-snapshots=all", 255, `set --kubeconfig or the KUBECONFIG variable`},
 		{"/snapshot-controller --leader-election --retry-crd-interval-max=10s --prevent-volume-mode-conversion=false", 255, `set --kubeconfig or the KUBECONFIG variable`},
-		{"/snapshot-controller --bind-snapshots=own", 1, `--csi-address must not be empty`},
+		{"/snapshot-controller --bind-snapshots=own", 1, `--csi-address must not be empty with --bind-snapshots=own`},
+		{"/snapshot-controller --bind-snapshots=none", 1, `with --bind-snapshots=none: give the driver's socket, such as /run/csi/socket, or use --bind-snapshots=all`},
+		{"/snapshot-controller --bind-snapshots=some", 1, `--bind-snapshots=some: use auto, own, all or none`},
+		{"snapshotter import old", 2, `say either --handle`},
+		{"snapshotter import old --handle=h", 2, `of which driver? say --class, or --driver-name with --deletion-policy`},
+		{"snapshotter import old --handle=h --driver-name=d", 2, `say --class, or --deletion-policy=Retain`},
+		{"snapshotter import old --handle=h --deletion-policy=Delete", 2, `of which driver?`},
+		{"snapshotter import old --handle=h --class=c --deletion-policy=Keep", 2, `--deletion-policy=Keep: use Delete or Retain`},
+		{"snapshotter import old --handle=h --class=c", 1, `no API server`},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := sidecar.Main(t.Context(), program(), strings.Fields(c.args), &stdout, &stderr)

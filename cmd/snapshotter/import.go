@@ -26,7 +26,7 @@ func importing() sidecar.Command {
 With --content it gives a VolumeSnapshotContent whose VolumeSnapshot is gone to the one that is named here, and creates that.
 What is there already is left as it is, so that asking twice does no harm. What is in the way is told, and nothing is done.
 The driver is not called: the running snapshotter asks it about the snapshot, and writes into the VolumeSnapshot what it says.`,
-		Add: o.addFlags, Writes: true, Run: o.run,
+		Add: o.addFlags, Writes: true, Check: o.check, Run: o.run,
 	}
 }
 
@@ -39,11 +39,29 @@ func (o *order) addFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.dryRun, "dry-run", false, "write nothing, and print as YAML what would be written")
 }
 
+// check refuses an order that nobody could carry out.
+func (o *order) check(q sidecar.Question) error {
+	o.Namespace, o.Name, o.Driver = q.Namespace, q.Name, q.Driver.Name
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if q.Driver.Why == "" {
+		return nil // the driver may say its name itself
+	}
+	return o.CheckDriver()
+}
+
 func (o *order) run(ctx context.Context, q sidecar.Question) error {
 	o.Namespace, o.Name, o.Driver = q.Namespace, q.Name, q.Driver.Name
 	plan, err := adopt.FetchPlan(ctx, q.Client, o.Order)
 	if err != nil {
 		return err
+	}
+	// A driver that answers is there.
+	if !q.Driver.Asked {
+		if err := plan.Warn(ctx, q.Client, q.Aside); err != nil {
+			return err
+		}
 	}
 	if o.dryRun {
 		return plan.WriteYAML(q.Out)

@@ -28,6 +28,6 @@ func program() sidecar.Program {
 		Groups:   []sidecar.FlagGroup{{Title: "Snapshots", Add: r.content.AddFlags}, {Title: "Binding", Add: r.binding.AddFlags}},
 		Lease:    sidecar.SnapshotterLease,
 		Requires: []csi.ControllerServiceCapability_RPC_Type{csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT},
-		Validate: r.validate, DriverOptional: r.bindsAll, PerNode: r.isLocal, MustElect: r.mustElect, Setup: r.setup, Commands: r.commands(), Say: say,
+		Validate: r.validate, WithoutDriver: r.withoutDriver, PerNode: r.isLocal, MustElect: r.mustElect, Setup: r.setup, Commands: r.commands(), Say: say,
 	}
 }

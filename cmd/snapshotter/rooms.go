@@ -5,8 +5,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/csi-tandem/csi-tandem/pkg/controller/content"
+	"github.com/csi-tandem/csi-tandem/pkg/controller/groupsnapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/controller/volumesnapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/sidecar"
 )
@@ -36,6 +38,14 @@ func (r *rooms) validate() error {
 // bindsAll tells that there is work without a driver.
 func (r *rooms) bindsAll() bool { return r.binding.Bind == volumesnapshot.All }
 
+// withoutDriver says what is left to do without one: to bind for all of them, or nothing.
+func (r *rooms) withoutDriver() error {
+	if r.bindsAll() || r.binding.Validate() != nil {
+		return r.binding.Validate()
+	}
+	return fmt.Errorf("--csi-address must not be empty with --bind-snapshots=%s: give the driver's socket, such as /run/csi/socket, or use --bind-snapshots=all, which needs no driver", r.binding.Bind)
+}
+
 func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable, error) {
 	var runnables []sidecar.Runnable
 	r.narrow(ctx, env)
@@ -45,7 +55,21 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 	if r.binds() {
 		runnables = append(runnables, r.setupBinding(env)...)
 	}
-	return runnables, nil
+	return append(runnables, r.setupGroups(env)...), nil
+}
+
+// setupGroups builds what tells that there are no group snapshots. On every node the same would be said: there, the one that binds says it.
+func (r *rooms) setupGroups(env *sidecar.Env) []sidecar.Runnable {
+	if env.Node != "" {
+		return nil
+	}
+	deps := groupsnapshot.Deps{Client: env.Client, Recorder: env.Recorder, Clock: env.Clock, DriverName: env.DriverName}
+	lease := ""
+	if r.bindsAll() {
+		deps.DriverName, deps.Recorder, lease = "", env.RecorderAs(binderComponent), sidecar.BinderLease
+	}
+	room := groupsnapshot.New(deps)
+	return []sidecar.Runnable{{Name: groupsnapshot.Name, Lease: lease, Lead: r.contentLead(), Needs: sidecar.Caches(), Run: room.Run}}
 }
 
 // setupContents builds the half beside the driver. It sees the snapshots where it may; else the marks of
@@ -88,6 +112,7 @@ func (r *rooms) setupBinding(env *sidecar.Env) []sidecar.Runnable {
 	}
 	deps := volumesnapshot.Deps{
 		Client: env.Client, Recorder: recorder, Clock: env.Clock, DriverName: env.DriverName,
+		NamePrefix: r.content.NamePrefix, NameLength: r.content.NameLength, Node: env.Node,
 		Snapshots: watches.Snapshots.Store, Contents: watches.Contents.Store, Classes: watches.Classes.Store, Claims: watches.Claims.Store,
 		Stance: stance, Workers: int(env.Options.WorkerThreads), Registry: env.Registry,
 		RetryStart: env.Options.RetryIntervalStart, RetryMax: env.Options.RetryIntervalMax,

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -21,6 +22,9 @@ import (
 func serveKubelets(kubelets map[string]string, o server.Options, failed chan<- error) ([]*grpc.Server, error) {
 	var started []*grpc.Server
 	for node, dir := range kubelets {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintf(os.Stderr, "driver: there is no %s yet: no kubelet has been there\n", dir)
+		}
 		o.Node = node
 		services, err := server.New(o)
 		if err != nil {

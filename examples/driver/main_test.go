@@ -3,12 +3,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +39,8 @@ type process struct {
 	cmd *exec.Cmd
 	csi.ControllerClient
 	control *control.Client
+	// said is to be read when the process has ended.
+	said *bytes.Buffer
 }
 
 func launch(t *testing.T, dir string, more ...string) *process {
@@ -44,7 +49,8 @@ func launch(t *testing.T, dir string, more ...string) *process {
 		"--endpoint=unix://" + filepath.Join(dir, "csi"), "--control=unix://" + filepath.Join(dir, "ctl"), "--node-topology=n=zone=a"}, more...)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asDriver+"=1")
-	cmd.Stderr = os.Stderr
+	said := &bytes.Buffer{}
+	cmd.Stderr = io.MultiWriter(os.Stderr, said)
 	must(t, cmd.Start())
 	conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "csi"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
@@ -62,7 +68,7 @@ func launch(t *testing.T, dir string, more ...string) *process {
 		if csiSocket, err = net.Dial("unix", filepath.Join(dir, "csi")); err == nil {
 			_ = csiSocket.Close()
 			if _, err = c.Rules(t.Context()); err == nil {
-				return &process{cmd, csi.NewControllerClient(conn), c}
+				return &process{cmd, csi.NewControllerClient(conn), c, said}
 			}
 		}
 		if time.Now().After(deadline) {
@@ -156,7 +162,7 @@ func TestEachKubeletFindsItsNode(t *testing.T) {
 	defer os.RemoveAll(dir)
 	first, second := filepath.Join(dir, "k1"), filepath.Join(dir, "k2")
 	flags := []string{"--node-topology=n2=zone=b", "--kubelet=n=" + first, "--kubelet=n2=" + second, "--block=file"}
-	for range 2 { // The second comes after a kill, and finds the sockets of the first.
+	for round := range 2 { // The second comes after a kill, and finds the sockets of the first.
 		p := launch(t, dir, flags...)
 		for kubelet, zone := range map[string]string{first: "a", second: "b"} {
 			conn, err := grpc.NewClient("unix://"+filepath.Join(kubelet, "plugins", "driver.example", "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -181,5 +187,11 @@ func TestEachKubeletFindsItsNode(t *testing.T) {
 		}
 		must(t, p.cmd.Process.Kill())
 		_ = p.cmd.Wait()
+		// A mistyped folder would be made, and nobody would ever look into it.
+		for _, kubelet := range []string{first, second} {
+			if isSaid := strings.Contains(p.said.String(), "no "+kubelet+" yet"); isSaid != (round == 0) {
+				t.Errorf("round %d, that %s was not there is said: %t", round, kubelet, isSaid)
+			}
+		}
 	}
 }

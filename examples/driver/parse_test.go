@@ -5,6 +5,7 @@ package main
 import (
 	"flag"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,6 +142,40 @@ func TestSocketsComeFirst(t *testing.T) {
 			t.Errorf("%s: there is a state all the same", socket)
 		}
 	}
+}
+
+// Catches a driver that removes any socket it finds: the one that listened there goes on, unreachable, and takes the socket of the
+// second with it when it ends.
+func TestSocketOfAnotherProcessStays(t *testing.T) {
+	dir, err := os.MkdirTemp("", "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "s")
+	first, err := listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := listen(path); err == nil {
+		_ = second.Close()
+		t.Fatal("two listen at one socket")
+	} else if !strings.Contains(err.Error(), path) {
+		t.Error(err)
+	}
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	// As a kill leaves it.
+	first.(*net.UnixListener).SetUnlinkOnClose(false)
+	_ = first.Close()
+	second, err := listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = second.Close()
 }
 
 func TestKubelets(t *testing.T) {

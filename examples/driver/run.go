@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"github.com/csi-tandem/csi-tandem/examples/driver/backend"
@@ -125,9 +126,13 @@ func prepareSockets(paths ...string) error {
 	return nil
 }
 
-// listen takes over the socket that a killed predecessor left behind.
+// listen takes over the socket that a killed predecessor left behind. One at which somebody listens is not ours to remove: he would
+// go on, and nobody could reach him.
 func listen(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
+		if err := abandoned(path); err != nil {
+			return nil, fmt.Errorf("taking over the socket %s: %w", path, err)
+		}
 		if err := os.Remove(path); err != nil {
 			return nil, err
 		}
@@ -137,4 +142,15 @@ func listen(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
 	return l, nil
+}
+
+func abandoned(path string) error {
+	conn, err := net.DialTimeout("unix", path, grace)
+	if err == nil {
+		return errors.Join(errors.New("another process listens there"), conn.Close())
+	}
+	if errors.Is(err, unix.ECONNREFUSED) {
+		return nil
+	}
+	return err
 }

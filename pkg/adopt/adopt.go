@@ -41,12 +41,6 @@ type Order struct {
 // Check refuses orders that make no sense before anybody is asked anything.
 func (o Order) Check() error {
 	switch {
-	case (o.Handle == "") == (o.Content == ""):
-		return errors.New("say either --handle, what the driver calls the snapshot, or --content, a VolumeSnapshotContent that was kept")
-	case o.Content != "" && o.Class != "":
-		return errors.New("--class goes with --handle: a content has its class already")
-	case o.Content != "" && o.VolumeMode != "":
-		return errors.New("--volume-mode goes with --handle: a content says it itself, and it cannot be changed")
 	case !isOneOf(o.Policy, "", string(snapv1.VolumeSnapshotContentDelete), string(snapv1.VolumeSnapshotContentRetain)):
 		return fmt.Errorf("--deletion-policy=%s: use Delete or Retain", o.Policy)
 	case !isOneOf(o.VolumeMode, "", string(corev1.PersistentVolumeFilesystem), string(corev1.PersistentVolumeBlock)):
@@ -54,6 +48,34 @@ func (o Order) Check() error {
 	}
 	if wrong := validation.IsDNS1123Subdomain(o.Name); len(wrong) > 0 {
 		return fmt.Errorf("%q cannot be the name of a VolumeSnapshot: %s", o.Name, strings.Join(wrong, "; "))
+	}
+	return o.checkTogether()
+}
+
+// checkTogether looks at what goes with what.
+func (o Order) checkTogether() error {
+	switch {
+	case (o.Handle == "") == (o.Content == ""):
+		return errors.New("say either --handle, what the driver calls the snapshot, or --content, a VolumeSnapshotContent that was kept")
+	case o.Content != "" && o.Class != "":
+		return errors.New("--class goes with --handle: a content has its class already")
+	case o.Content != "" && o.VolumeMode != "":
+		return errors.New("--volume-mode goes with --handle: a content says it itself, and it cannot be changed")
+	case o.Content != "" || o.Class != "" || o.Policy != "":
+		return nil
+	case o.Driver != "":
+		return errors.New("say --class, or --deletion-policy=Retain to keep the snapshot when its objects are deleted, or =Delete")
+	}
+	return errOfWhich
+}
+
+// errOfWhich is said where neither a class nor a driver is known.
+var errOfWhich = errors.New("of which driver? say --class, or --driver-name with --deletion-policy")
+
+// CheckDriver refuses orders of which nothing says which driver they are for. The driver's own answer may do so, when it was asked.
+func (o Order) CheckDriver() error {
+	if o.Handle != "" && o.Class == "" && o.Driver == "" {
+		return errOfWhich
 	}
 	return nil
 }

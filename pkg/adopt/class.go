@@ -22,16 +22,14 @@ const shown = 8
 // cannot be read, the advice is shorter.
 func (p *Plan) otherClasses(ctx context.Context, c kube.Client) string {
 	const without = "without a class say --driver-name and --deletion-policy"
-	answer, err := c.List(ctx, kube.ResourceOf[*snapv1.VolumeSnapshotClass](), "", metav1.ListOptions{Limit: page})
-	list, ok := answer.(*snapv1.VolumeSnapshotClassList)
-	if err != nil || !ok {
-		return "name one that is there, which kubectl get volumesnapshotclasses lists; " + without
-	}
 	var names, texts []string
-	for _, class := range list.Items {
+	err := each(ctx, c, metav1.ListOptions{}, func(class *snapv1.VolumeSnapshotClass) {
 		if p.order.Driver == "" || p.order.Driver == class.Driver {
 			names, texts = append(names, class.Name), append(texts, fmt.Sprintf("%s (of driver %s)", class.Name, class.Driver))
 		}
+	})
+	if err != nil {
+		return "name one that is there, which kubectl get volumesnapshotclasses lists; " + without
 	}
 	slices.Sort(texts)
 	if len(texts) > shown {

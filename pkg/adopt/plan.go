@@ -15,9 +15,6 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 )
 
-// page bounds one answer to a list.
-const page = 500
-
 // FetchPlan reads what there is and decides what is missing. It writes nothing.
 func FetchPlan(ctx context.Context, c kube.Client, o Order) (*Plan, error) {
 	if err := o.Check(); err != nil {
@@ -102,7 +99,8 @@ func (p *Plan) planCreate(ctx context.Context, c kube.Client, wanted *kube.Conte
 	return p.checkUnknown(ctx, c, wanted.Spec.Driver, handle)
 }
 
-// acceptContent is for what an earlier order has made.
+// acceptContent is for what an earlier order has made. Where the snapshot that it was made for is gone, and only has left the name, it
+// is freed for the next one, as the binder would refuse it.
 func (p *Plan) acceptContent(there *kube.Content) error {
 	ref := there.Spec.VolumeSnapshotRef
 	switch {
@@ -113,6 +111,8 @@ func (p *Plan) acceptContent(there *kube.Content) error {
 			there.Name, ref.Namespace, ref.Name, there.Name)
 	case p.order.Policy != "" && string(there.Spec.DeletionPolicy) != p.order.Policy:
 		return fmt.Errorf("VolumeSnapshotContent %s is there already with deletionPolicy %s: change it there", there.Name, there.Spec.DeletionPolicy)
+	case !p.isBound(there) && !p.isWaiting(there):
+		p.free = there
 	}
 	return nil
 }
@@ -120,13 +120,7 @@ func (p *Plan) acceptContent(there *kube.Content) error {
 func (p *Plan) fetchClass(ctx context.Context, c kube.Client) (*snapv1.VolumeSnapshotClass, error) {
 	o := &p.order
 	if o.Class == "" {
-		switch {
-		case o.Driver == "":
-			return nil, fmt.Errorf("of which driver? say --class, or --driver-name with --deletion-policy")
-		case o.Policy == "":
-			return nil, fmt.Errorf("say --class, or --deletion-policy=Retain to keep the snapshot when its objects are deleted, or =Delete")
-		}
-		return nil, nil
+		return nil, o.CheckDriver()
 	}
 	class, found, err := fetch[*snapv1.VolumeSnapshotClass](ctx, c, kube.Key{Name: o.Class})
 	switch {
@@ -144,28 +138,21 @@ func (p *Plan) fetchClass(ctx context.Context, c kube.Client) (*snapv1.VolumeSna
 // checkUnknown makes sure that no other content has the snapshot: with two of them, deleting one takes the data
 // of the other away.
 func (p *Plan) checkUnknown(ctx context.Context, c kube.Client, driver, handle string) error {
-	options := metav1.ListOptions{Limit: page}
-	for {
-		answer, err := c.List(ctx, kube.ResourceOf[*kube.Content](), "", options)
-		if err != nil {
-			return fmt.Errorf("looking whether another VolumeSnapshotContent has the snapshot: %w", err)
+	var other *kube.Content
+	err := each(ctx, c, metav1.ListOptions{}, func(there *kube.Content) {
+		if other == nil && there.Spec.Driver == driver && handleOf(there) == handle && there.Name != p.order.Content {
+			other = there
 		}
-		list, ok := answer.(*kube.ContentList)
-		if !ok {
-			return fmt.Errorf("looking whether another VolumeSnapshotContent has the snapshot: a list of %T", answer)
-		}
-		for i := range list.Items {
-			other := &list.Items[i]
-			if other.Spec.Driver == driver && handleOf(other) == handle && other.Name != p.order.Content {
-				ref := other.Spec.VolumeSnapshotRef
-				return fmt.Errorf("VolumeSnapshotContent %s has the snapshot already, for VolumeSnapshot %s/%s; --content=%s gives it to another one when that is gone",
-					other.Name, ref.Namespace, ref.Name, other.Name)
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return nil
-		}
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("looking whether another VolumeSnapshotContent has the snapshot: %w", err)
+	case other != nil:
+		ref := other.Spec.VolumeSnapshotRef
+		return fmt.Errorf("VolumeSnapshotContent %s has the snapshot already, for VolumeSnapshot %s/%s; --content=%s gives it to another one when that is gone",
+			other.Name, ref.Namespace, ref.Name, other.Name)
 	}
+	return nil
 }
 
 // handleOf is what the driver calls the content's snapshot, as far as it is known.

@@ -27,6 +27,8 @@ func TestOrdersWithoutSense(t *testing.T) {
 		"--deletion-policy=Keep: use Delete":   func(o *Order) { o.Policy = "Keep" },
 		"--volume-mode=disk: use Filesystem":   func(o *Order) { o.VolumeMode = "disk" },
 		`"Old" cannot be the name of a Volume`: func(o *Order) { o.Name = "Old" },
+		"of which driver? say --class, or":     func(o *Order) { o.Class = "" },
+		"say --class, or --deletion-policy=":   func(o *Order) { o.Class, o.Driver = "", "d" },
 	} {
 		o := ok
 		edit(&o)
@@ -68,7 +70,7 @@ func TestRefusals(t *testing.T) {
 		{"namespace of the new owner missing", []kube.Object{kept()}, edited(byContent, func(o *Order) { o.Namespace = "team-x" }), "namespace team-x does not exist"},
 		{"namespace going", []kube.Object{class, namespace("team-y", kit.Finalizers("x"), kit.Deleted)}, edited(byHandle, func(o *Order) { o.Namespace = "team-y" }), "namespace team-y is being deleted"},
 		{"class of another driver", []kube.Object{class}, edited(byHandle, func(o *Order) { o.Driver = "other" }), "is of driver " + kit.DriverName + ", and other is asked for"},
-		{"no driver", nil, edited(byHandle, func(o *Order) { o.Class = "" }), "of which driver?"},
+		{"no driver", nil, edited(byHandle, func(o *Order) { o.Class, o.Policy = "", "Retain" }), "of which driver?"},
 		{"no policy", nil, edited(byHandle, func(o *Order) { o.Class, o.Driver = "", "d" }), "or --deletion-policy=Retain"},
 		{"a bad secret", []kube.Object{kit.SnapshotClass(kit.SnapshotClassName, withSecret, func(c *snapv1.VolumeSnapshotClass) {
 			delete(c.Parameters, wellknown.ParamSnapshotterSecretName)

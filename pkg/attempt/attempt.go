@@ -46,8 +46,8 @@ type Entry struct {
 	UID types.UID
 	// Key is what it is filed under: the UID, and more for one that stands beside another of the same claim.
 	Key types.UID
-	// Doubtful: it may have been settled while the record could not be read.
-	Doubtful bool
+	// Doubtful: it may have been settled while the record could not be read. Between: others may have led since it was written, who do not read it.
+	Doubtful, Between bool
 	Document
 }
 
@@ -59,8 +59,8 @@ const (
 	enough = 20
 	// quiet is how long an entry that is over may stay when no other write takes it off.
 	quiet = 2 * time.Second
-	// healing is how often the record is tried again while there is no right to write it, and beginning how
-	// often it is while it cannot be read.
+	// healing is how often the record is tried again while there is no right to write it, and how often what is on it is compared with what
+	// should be; beginning is how often it is tried while it cannot be read.
 	healing   = 30 * time.Second
 	beginning = time.Second
 
@@ -90,6 +90,8 @@ type Options struct {
 	Linger time.Duration
 	// ShardBytes is 0 for the usual bound.
 	ShardBytes int
+	// Tenure tells since when only those have led who keep the record; nil when nobody knows.
+	Tenure func() kube.Tenure
 	// Found hears of the entries that others have left, before anybody who waits for the beginning goes on.
 	// It is called again when a record could be read only later.
 	Found func(context.Context, []Entry)
@@ -111,23 +113,21 @@ const yielding = time.Minute
 func (foreignError) YieldsFor() time.Duration { return yielding }
 
 // RefusedError tells that the record cannot do what it is asked for until somebody sees to it.
-type RefusedError struct{ text, advice string }
+type RefusedError struct {
+	cause  error
+	advice string
+}
 
-func (e *RefusedError) Error() string { return e.text }
+func (e *RefusedError) Error() string { return e.cause.Error() }
+
+func (e *RefusedError) Unwrap() error { return e.cause }
 
 // Advice is for the user who waits.
 func (e *RefusedError) Advice() string { return e.advice }
 
-func refuseFull(entries int) error {
-	return &RefusedError{
-		fmt.Sprintf("no new volume is begun while %d are without a certain outcome: the record of open attempts is full", entries),
-		"the driver leaves calls unfinished or answers with errors that say nothing: look at its log; new volumes are begun as those before them come to an end",
-	}
-}
-
 func refuseLarge(size int) error {
 	return &RefusedError{
-		fmt.Sprintf("the request has %d bytes, and the record of open attempts takes %d", size, maxDocument),
+		fmt.Errorf("the request has %d bytes, and the record of open attempts takes %d", size, maxDocument),
 		"the parameters of the StorageClass, or the labels and annotations that the driver is told, have to be shorter",
 	}
 }
@@ -152,8 +152,10 @@ type Record struct {
 	epoch   string
 	entries map[types.UID]*entry
 	shards  []*shard
-	// parked are entries that give way to others, the oldest first.
+	// parked are entries that this process does nothing about any more, the oldest first. They may be all that is known of a volume, and stay.
 	parked []types.UID
+	// crowd is how far the telling is of what is parked while there is no room.
+	crowd crowd
 	// over are the claims that were settled while the record could not be read or written: what turns up of them is of no
 	// use to anybody, and would delete what was kept since. forgot tells that there were more than are remembered.
 	over   map[types.UID]bool

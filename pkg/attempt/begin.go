@@ -23,7 +23,8 @@ const beginTries = 5
 
 // Begin takes the record over and tells of what is on it, but for what this process has put on it already.
 // The new epoch is written to the first object, then to every other one, each under the resource version:
-// what a former writer still has on its way arrives before that, and is read here, or is refused.
+// what a former writer still has on its way arrives before that, and is read here, or is refused. An object
+// that it makes after that has no entries.
 //
 // Without the right to write there is nothing to tell of, and the record is kept in memory only.
 func (r *Record) Begin(ctx context.Context) error {
@@ -70,7 +71,25 @@ func (r *Record) takeRecord(ctx context.Context) ([]Entry, error) {
 		}
 		objects = append(objects, object)
 	}
+	if slices.ContainsFunc(objects[1:], func(o *corev1.ConfigMap) bool { return o != nil }) {
+		if err := r.confirm(ctx, epoch); err != nil {
+			return nil, err
+		}
+	}
 	return r.load(epoch, objects), nil
+}
+
+// confirm makes sure that nobody has begun while this process took over one object after another: it would go on with what the other has begun, and
+// some of that costs no write by which it would notice.
+func (r *Record) confirm(ctx context.Context, epoch string) error {
+	first, err := kube.Fetch[*corev1.ConfigMap](ctx, r.options.Client, r.shards[0].key)
+	if err != nil || first.Data[epochKey] == epoch {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(foreign)
+	return ErrForeign
 }
 
 // takeFirst writes the next epoch to the first object, and makes that object if need be.
@@ -86,7 +105,7 @@ func (r *Record) takeFirst(ctx context.Context) (*corev1.ConfigMap, error) {
 		case apierrors.IsNotFound(err):
 			object, err = r.create(ctx, r.shards[0].key, map[string]string{epochKey: epoch})
 		case err == nil:
-			object, err = kube.PatchData(ctx, r.options.Client, object, map[string]*string{epochKey: &epoch})
+			object, err = kube.PatchData(ctx, r.options.Client, object, r.taking(object, epoch))
 		}
 		if err == nil || !apierrors.IsAlreadyExists(err) && !isOutrun(err) {
 			return object, err
@@ -116,7 +135,7 @@ func (r *Record) takeOver(ctx context.Context, key kube.Key, epoch string) (*cor
 			return nil, nil
 		}
 		if err == nil {
-			object, err = kube.PatchData(ctx, r.options.Client, object, map[string]*string{epochKey: &epoch})
+			object, err = kube.PatchData(ctx, r.options.Client, object, r.taking(object, epoch))
 		}
 		if err == nil || !isOutrun(err) {
 			return object, err
@@ -142,6 +161,9 @@ func (r *Record) nextEpoch(last string) string {
 	if err != nil {
 		n = 0 // the first, or one that somebody has edited
 	}
+	if tenure := r.tenure(); tenure.Lease != "" {
+		return fmt.Sprintf("%d %s %s", n+1, tenure, r.options.Holder)
+	}
 	return fmt.Sprintf("%d %s", n+1, r.options.Holder)
 }
 
@@ -155,23 +177,27 @@ func (r *Record) load(epoch string, objects []*corev1.ConfigMap) []Entry {
 		if object != nil {
 			for key, value := range object.Data {
 				uid := types.UID(key)
-				if key == epochKey || strings.HasPrefix(key, partPrefix) || s.has(key) || r.over[claimOf(uid)] {
+				if !isEntry(key) || s.has(key) || r.over[claimOf(uid)] {
 					continue // what this process has put there or taken off since is newer
 				}
 				if own := r.entries[uid]; own != nil {
 					if own.value == value {
-						continue // it did arrive
+						// It did arrive, or the process before this one has asked for the very same: then its call is open too.
+						own.untold = true
+						found = append(found, Entry{claimOf(uid), uid, r.forgot, isBetween(uid), own.Document})
+						continue
 					}
 					uid = r.asideOf(uid) // begun by this process without the right to write, while that of another was there
 				}
 				e := &entry{Document: decode(value, object.Data), shard: i, value: value, untold: true}
 				r.put(uid, e)
-				found = append(found, Entry{claimOf(uid), uid, r.forgot, e.Document})
+				found = append(found, Entry{claimOf(uid), uid, r.forgot, isBetween(uid), e.Document})
 			}
 		}
 		s.adopt(object)
 		s.proven = object != nil
 	}
+	r.spread()
 	r.epoch = epoch
 	r.over, r.forgot = map[types.UID]bool{}, false // from here on what is settled is taken off
 	r.telling = true
@@ -195,7 +221,7 @@ func (r *Record) warn(ctx context.Context, cause error) {
 	if r.state != unwritable {
 		klog.FromContext(ctx).Error(cause, "WARNING: open attempts are not recorded, because this process may not write ConfigMaps in its namespace: if it ends while "+
 			"a CreateVolume has no certain outcome and the claim is deleted before another process has taken up the work, the volume stays at the driver. "+
-			"The Role in deploy/provisioner/rbac.yaml grants the right; --attempt-record=false says that this is meant so", "namespace", r.options.Namespace)
+			"A role such as that in deploy/provisioner/rbac.yaml, bound to the account of the pod, grants the right; --attempt-record=false says that this is meant so", "namespace", r.options.Namespace)
 	}
 	r.enter(unwritable)
 }

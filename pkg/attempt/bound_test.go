@@ -12,26 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/csi-tandem/csi-tandem/pkg/attempt"
-	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
-// TestRoom: the record is bounded in every object and as a whole; beyond that no new work is begun, and the user is told why. What
-// is parked gives way. Catches a record that grows until the API server refuses it, with all entries in it.
+// TestRoom: the record is bounded in every object and as a whole; beyond that no new work is begun, and the user is told why. Catches a record
+// that grows until the API server refuses it, with all entries in it.
 func TestRoom(t *testing.T) {
 	h := kit.New(t)
-	a := begin(t, h, "a", func(o *attempt.Options) { o.ShardBytes = 100 })
-	uid := func(i int) types.UID { return types.UID(string(rune('a' + i))) }
-	body := strings.Repeat("x", 80)
+	a := begin(t, h, "a", smallObjects)
 	for i := range 8 {
-		put(t, h, a, uid(i), text(body))
+		put(t, h, a, nth(i), text(filling))
 	}
 	var refused *attempt.RefusedError
-	err := a.Put(h.Ctx, uid(8), text(body))
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "while 8 are without a certain outcome") || refused.Advice() == "" {
+	err := a.Put(h.Ctx, nth(8), text(filling))
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "without a certain outcome") || refused.Advice() == "" {
 		t.Error(err)
 	}
-	if err := a.Put(h.Ctx, uid(3), text(body+"grown")); err != nil {
+	if err := a.Put(h.Ctx, nth(3), text(filling+"grown")); err != nil {
 		t.Error("an entry that is there may grow: ", err)
 	}
 	for _, object := range kit.All[*corev1.ConfigMap](h.API) {
@@ -39,19 +36,10 @@ func TestRoom(t *testing.T) {
 			t.Error("not spread over the objects", object.Name, len(object.Data))
 		}
 	}
-	a.Park(uid(5))
-	a.Park(uid(5))
-	if n, parked := a.Len(); n != 8 || parked != 1 {
-		t.Error(n, parked)
-	}
-	put(t, h, a, uid(9), text(body))
-	if d := data(h, kube.Key{Namespace: "home", Name: "record-5"}); d[string(uid(5))] != "" || d[string(uid(9))] == "" {
-		t.Error("what is parked stands in the way", d)
-	}
-	if err := a.Settle(h.Ctx, uid(0)); err != nil {
+	if err := a.Settle(h.Ctx, nth(0)); err != nil {
 		t.Error(err)
 	}
-	put(t, h, a, uid(8), text(body))
+	put(t, h, a, nth(8), text(filling))
 	// The next process finds every one of them, and each once.
 	if b := begin(t, h, "b"); len(b.found) != 8 {
 		t.Error(b.found)

@@ -4,6 +4,7 @@ package attempt
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -97,10 +98,15 @@ func (r *Record) commit(ctx context.Context) error {
 		return err
 	}
 	r.group.close(r.options.Clock.Now())
-	err := r.write(ctx)
-	r.group.finish(b, err)
+	err := errBroken
+	// Also when the write ends by a fault of this program, which is that of one look: the others wait for it here.
+	defer func() { r.group.finish(b, err) }()
+	err = r.write(ctx)
 	return err
 }
+
+// errBroken is the end of a write whose writer did not come back from it. What was written is unknown, and each of the batch tries again.
+var errBroken = errors.New("the write of the record broke off")
 
 func (r *Record) linger(ctx context.Context, b *batch) error {
 	for {

@@ -10,28 +10,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Park keeps a document that this process does nothing about any more. It gives way when there is no room
-// for another.
+// Park keeps the documents of a claim, about which this process does nothing any more. Only a person takes them off, who has found out what
+// became of the volume; or the next process, which tries again. What was not told of yet is another matter.
 func (r *Record) Park(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, other := range r.parked {
-		if other == uid {
-			return
+	keys := r.keysOf(uid)
+	slices.Sort(keys)
+	for _, key := range keys {
+		if e := r.entries[key]; e != nil && !e.untold {
+			r.park(key)
 		}
 	}
-	if r.entries[uid] != nil {
-		r.parked = append(r.parked, uid)
+}
+
+func (r *Record) park(key types.UID) {
+	if !slices.Contains(r.parked, key) {
+		r.parked = append(r.parked, key)
 	}
 }
 
 // ParkUnread keeps an entry of which this process understands nothing: a newer one may, after an update that was taken
 // back. Should the claim begin anew meanwhile, its new document stands beside it.
 func (r *Record) ParkUnread(key types.UID) {
-	r.Park(key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.entries[key]; e != nil && !e.unread {
+	e := r.entries[key]
+	if e == nil {
+		return
+	}
+	r.park(key)
+	if !e.unread {
 		e.unread = true
 		r.shards[e.shard].unread++
 	}
@@ -42,7 +51,7 @@ const asideMark = ".unread-"
 
 // claimOf is the claim of what is filed under a key.
 func claimOf(key types.UID) types.UID {
-	uid, _, _ := strings.Cut(string(key), asideMark)
+	uid, _, _ := strings.Cut(string(key), ".")
 	return types.UID(uid)
 }
 
@@ -61,10 +70,13 @@ func (r *Record) setAside(uid types.UID) {
 
 // asideOf is a free key beside that of a claim.
 func (r *Record) asideOf(uid types.UID) types.UID {
-	uid = claimOf(uid)
+	mark := ""
+	if isBetween(uid) {
+		mark = betweenMark
+	}
 	key := uid
 	for n := 1; r.entries[key] != nil; n++ {
-		key = types.UID(fmt.Sprintf("%s%s%d", uid, asideMark, n))
+		key = types.UID(fmt.Sprintf("%s%s%d%s", claimOf(uid), asideMark, n, mark))
 	}
 	return key
 }
@@ -73,7 +85,7 @@ func (r *Record) asideOf(uid types.UID) types.UID {
 func (r *Record) keysOf(uid types.UID) []types.UID {
 	keys := []types.UID{uid}
 	add := func(key types.UID) {
-		if strings.Contains(string(key), asideMark) && claimOf(key) == uid && !slices.Contains(keys, key) {
+		if claimOf(key) == uid && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}

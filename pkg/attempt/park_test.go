@@ -75,3 +75,27 @@ func TestTwiceUnread(t *testing.T) {
 	}
 	wantData(t, h, first, map[string]string{"epoch": "4 b"})
 }
+
+// TestAllOfAClaimIsParked: an entry from before others led is gone on with, as its claim is there; what was written for it then is beside it when
+// nothing more can be found out, and a person takes both off. Catches a record that parks the one only, puts the other back, and never gets empty.
+func TestAllOfAClaimIsParked(t *testing.T) {
+	h := kit.New(t)
+	a := lead(h, "l", 1, 1)
+	a.wants(t, h, "", "")
+	put(t, h, a.process, "u1", text("one"))
+	b := lead(h, "l", 3, 3)
+	b.wants(t, h, "", "u1=one")
+	put(t, h, b.process, "u1", text("one"))
+	put(t, h, b.process, "u10", text("of another claim"))
+	b.Park("u1")
+	if n, parked := b.Len(); n != 3 || parked != 2 {
+		t.Error("not all of the claim is parked, or more:", n, parked)
+	}
+	kit.Edit(h.API, first, func(c *corev1.ConfigMap) {
+		delete(c.Data, "u1")
+		delete(c.Data, "u1.between")
+	})
+	put(t, h, b.process, "u2", text("two"))
+	epoch := data(h, first)["epoch"]
+	wantData(t, h, first, map[string]string{"epoch": epoch, "u2": "\ntwo", "u10": "\nof another claim"})
+}

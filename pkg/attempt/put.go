@@ -15,7 +15,7 @@ var (
 )
 
 func refuseSettling() error {
-	return &RefusedError{errStays.Error(), "the Role in deploy/provisioner/rbac.yaml grants that right; it goes on by itself then"}
+	return &RefusedError{errStays, "a role such as that in deploy/provisioner/rbac.yaml, bound to the account of the pod, grants that right; it goes on by itself then"}
 }
 
 // Put writes a document, and returns once the API server has acknowledged it: until then nothing may be
@@ -24,6 +24,7 @@ func refuseSettling() error {
 func (r *Record) Put(ctx context.Context, uid types.UID, d Document) error {
 	before, err := r.want(uid, d)
 	if err != nil {
+		r.tellCrowd(ctx)
 		return err
 	}
 	if err := r.commit(ctx); err != nil {
@@ -65,28 +66,6 @@ func (r *Record) want(uid types.UID, d Document) (before *entry, err error) {
 	r.drop(uid)
 	r.put(uid, &entry{Document: d, shard: to, value: encode(d)})
 	return before, nil
-}
-
-// roomFor finds the object for a document: the one that has it, as long as the API server would take it,
-// so that no document is ever in two; else the first with room.
-func (r *Record) roomFor(uid types.UID, d Document) (int, error) {
-	if i, ok := r.shardOf(uid); ok {
-		if r.shards[i].bytes+r.shards[i].growth(uid, d) <= shardLimit {
-			return i, nil
-		}
-		return 0, refuseFull(len(r.entries))
-	}
-	for {
-		for i, s := range r.shards {
-			if s.bytes+s.growth(uid, d) <= r.options.ShardBytes {
-				return i, nil
-			}
-		}
-		if len(r.parked) == 0 {
-			return 0, refuseFull(len(r.entries))
-		}
-		r.drop(r.parked[0])
-	}
 }
 
 // shardOf is where a document is, or still is although it is over.
@@ -177,7 +156,7 @@ func (r *Record) leave(uid types.UID) bool {
 	return there
 }
 
-// Sweep writes what waits to be written.
+// Sweep writes what waits to be written, and looks again at what may have been edited.
 func (r *Record) Sweep(ctx context.Context) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -185,7 +164,7 @@ func (r *Record) Sweep(ctx context.Context) error {
 	r.mu.Lock()
 	clean := true
 	for _, s := range r.shards {
-		clean = clean && len(s.dirty) == 0 && !s.unsure
+		clean = clean && len(s.dirty) == 0 && !s.unsure && !s.stale
 	}
 	clean = clean || r.state != recording
 	r.mu.Unlock()

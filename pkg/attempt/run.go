@@ -11,26 +11,24 @@ import (
 )
 
 // Run begins the record and tends it until the context ends: it takes off what is over, writes what could
-// not be written, and looks for the right to write when there was none. Its error is ErrForeign: then all work has to end.
+// not be written, puts back what somebody has removed, and looks for the right to write when there was none. Its error is ErrForeign: then all work has to end.
 func (r *Record) Run(ctx context.Context) error {
 	if err := r.beginUntilDone(ctx); err != nil {
 		return err
 	}
+	ticker := r.options.Clock.NewTicker(healing)
+	defer ticker.Stop()
 	for {
-		timer := r.options.Clock.NewTimer(healing)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return r.end(ctx)
 		case <-r.lost:
-			timer.Stop()
 			return ErrForeign
 		case <-r.leaving:
-			timer.Stop()
 			if err := r.tidy(ctx); err != nil {
 				return err
 			}
-		case <-timer.C():
+		case <-ticker.C():
 			if err := r.heal(ctx); err != nil {
 				return err
 			}
@@ -74,13 +72,17 @@ func (r *Record) tidy(ctx context.Context) error {
 	return nil
 }
 
-// heal begins anew when there was no right to write.
+// heal begins anew when there was no right to write. Else it compares what is on record with what should be: an object that somebody has removed
+// is changed by no other write, and this process may be the last that knows what was in it.
 func (r *Record) heal(ctx context.Context) error {
 	r.mu.Lock()
 	ill := r.state == unwritable
+	for _, s := range r.shards {
+		s.stale = s.stale || len(s.want) > 0
+	}
 	r.mu.Unlock()
 	if !ill {
-		return nil
+		return ignoreButForeign(r.Sweep(ctx))
 	}
 	err := r.Begin(ctx)
 	r.mu.Lock()

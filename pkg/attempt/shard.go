@@ -15,6 +15,8 @@ import (
 const (
 	epochKey   = "epoch"
 	partPrefix = "part."
+	// turnKey is there for a moment: it gives an object a new resource version when there is nothing else to write.
+	turnKey = partPrefix + "turn"
 )
 
 // shard is one object of the record: what should be in it, and what is.
@@ -31,11 +33,20 @@ type shard struct {
 	unread int
 	// dirty are the keys that may differ between want and have.
 	dirty map[string]bool
+	// taken are those that the write under way sees to.
+	taken map[string]bool
+	// lost is the resource version under which a write went out that had no answer: it may arrive for as long as the object has that version.
+	lost string
 	// unsure: the last write had no certain answer, so that have may be wrong.
 	unsure bool
-	// proven: the object was there when this process took the record over, or was made while it had it.
+	// stale: somebody may have edited the object since.
+	stale bool
+	// proven: the object was there when this process took the record over, or while it had it.
 	proven bool
 }
+
+// isEntry tells the keys of entries from those that belong to the record itself.
+func isEntry(key string) bool { return key != epochKey && !strings.HasPrefix(key, partPrefix) }
 
 func newShard(key kube.Key) *shard {
 	return &shard{key: key, want: map[string]string{}, uses: map[string]int{}, dirty: map[string]bool{}}
@@ -138,21 +149,32 @@ func (s *shard) take() map[string]*string {
 		switch {
 		case wanted && (!had || have != want):
 			changes[key] = &want
-		case !wanted && had && (s.unread == 0 || !strings.HasPrefix(key, partPrefix)):
+		case !wanted && had && (s.unread == 0 || key == turnKey || !strings.HasPrefix(key, partPrefix)):
 			changes[key] = nil
 		}
 	}
-	s.dirty = map[string]bool{}
+	s.taken, s.dirty = s.dirty, map[string]bool{}
+	return changes
+}
+
+// takeOrTurn writes something in any case where an earlier write had no answer and is not there, but may be on its way. Once the object has
+// another version it is refused. Else it would arrive after it was taken for not done, and what it says may be over by then.
+func (s *shard) takeOrTurn() map[string]*string {
+	changes := s.take()
+	if lost := s.lost; len(changes) == 0 && s.have != nil && s.have.ResourceVersion == lost {
+		changes[turnKey] = &lost
+	}
 	return changes
 }
 
 // adopt takes what the server has for true: all of it may differ from what should be.
 func (s *shard) adopt(found *corev1.ConfigMap) {
-	s.have, s.unsure = found, false
+	s.have, s.unsure, s.stale = found, false, false
 	for key := range s.want {
 		s.dirty[key] = true
 	}
 	if found == nil {
+		s.proven = false // whoever has taken over meanwhile has not seen it
 		return
 	}
 	for key := range found.Data {
@@ -162,8 +184,9 @@ func (s *shard) adopt(found *corev1.ConfigMap) {
 	}
 }
 
-func (s *shard) redo(changes map[string]*string) {
-	for key := range changes {
+// redo takes back that the last write was done.
+func (s *shard) redo() {
+	for key := range s.taken {
 		s.dirty[key] = true
 	}
 }

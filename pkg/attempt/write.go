@@ -3,10 +3,8 @@
 package attempt
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,26 +39,22 @@ func (r *Record) write(ctx context.Context) error {
 func (r *Record) writeShard(ctx context.Context, i int) error {
 	var err error
 	for range writeTries {
-		if r.isUnsure(i) {
+		if r.isDoubted(i) {
 			if err := r.lookAgain(ctx, i); err != nil {
 				return err
 			}
 		}
 		have, changes, stop := r.takeChanges(i)
 		if stop != nil || len(changes) == 0 {
-			return cmp.Or(stop, r.prove(ctx, i))
+			return stop
 		}
-		var stored *corev1.ConfigMap
-		if have == nil {
-			stored, err = r.create(ctx, r.shards[i].key, r.whole(i))
-		} else {
-			stored, err = kube.PatchData(ctx, r.options.Client, have, changes)
+		err = r.sendOrGiveBack(ctx, i, have, changes)
+		switch {
+		case err == nil && changes[turnKey] == nil:
+			return nil
+		case err == nil:
+			continue // nothing but that the turn was written, which goes again
 		}
-		if err == nil {
-			r.keep(i, stored)
-			return r.prove(ctx, i)
-		}
-		r.giveBack(i, changes, err)
 		if !isOutrun(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -68,10 +62,50 @@ func (r *Record) writeShard(ctx context.Context, i int) error {
 	return err
 }
 
-func (r *Record) isUnsure(i int) bool {
+// sendOrGiveBack notes what was not written, also when the sending ends by a fault of this program.
+func (r *Record) sendOrGiveBack(ctx context.Context, i int, have *corev1.ConfigMap, changes map[string]*string) error {
+	err := errBroken
+	defer func() {
+		if err != nil {
+			r.giveBack(i, err)
+		}
+	}()
+	err = r.send(ctx, i, have, changes)
+	return err
+}
+
+// send writes changes to an object. One that is not there is made without entries: its creation carries no resource version, so that it may
+// succeed, or arrive, at any time after another process has taken over, which does not look for it again.
+func (r *Record) send(ctx context.Context, i int, have *corev1.ConfigMap, changes map[string]*string) error {
+	if have == nil {
+		made, err := r.create(ctx, r.shards[i].key, map[string]string{epochKey: r.ownEpoch()})
+		if err != nil {
+			return err
+		}
+		r.keep(i, made)
+		have = made
+	}
+	if err := r.prove(ctx, i); err != nil {
+		return err
+	}
+	stored, err := kube.PatchData(ctx, r.options.Client, have, changes)
+	if err != nil {
+		return err
+	}
+	r.keep(i, stored)
+	return nil
+}
+
+func (r *Record) ownEpoch() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.state == recording && r.shards[i].unsure
+	return r.epoch
+}
+
+func (r *Record) isDoubted(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state == recording && (r.shards[i].unsure || r.shards[i].stale)
 }
 
 func (r *Record) takeChanges(i int) (*corev1.ConfigMap, map[string]*string, error) {
@@ -85,42 +119,42 @@ func (r *Record) takeChanges(i int) (*corev1.ConfigMap, map[string]*string, erro
 	case recording:
 	}
 	s := r.shards[i]
-	return s.have, s.take(), nil
+	return s.have, s.takeOrTurn(), nil
 }
 
 func (r *Record) keep(i int, stored *corev1.ConfigMap) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shards[i].have = stored
+	s := r.shards[i]
+	s.have = stored
+	if s.has(turnKey) {
+		s.dirty[turnKey] = true
+	}
 }
 
 // giveBack notes what was not written. Who had no right has changed nothing for certain: were that in doubt
 // too, every volume of the driver would stay for as long as the right is missing.
-func (r *Record) giveBack(i int, changes map[string]*string, cause error) {
+func (r *Record) giveBack(i int, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shards[i].redo(changes)
-	if !apierrors.IsForbidden(cause) {
-		r.shards[i].unsure = true
+	s := r.shards[i]
+	s.redo()
+	if apierrors.IsForbidden(cause) {
+		return
+	}
+	s.unsure = true
+	if s.have != nil {
+		s.lost = s.have.ResourceVersion
 	}
 }
 
-// whole is all that should be in an object that is not there.
-func (r *Record) whole(i int) map[string]string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	data := maps.Clone(r.shards[i].want)
-	data[epochKey] = r.epoch
-	return data
-}
-
-// prove makes sure that the next process will read an object that was not there when this one began. Who
+// prove makes sure that the next process will read an object that was not there when this one began, before anything is written to it. Who
 // takes the record over writes to the first object and then reads the others: if the first one is ours
-// after the creation, the new one will be read.
+// after the creation, the new one will be read, and taken over under its resource version.
 func (r *Record) prove(ctx context.Context, i int) error {
 	r.mu.Lock()
 	s := r.shards[i]
-	proven := i == 0 || s.proven || s.have == nil || r.state != recording
+	proven := i == 0 || s.proven
 	r.mu.Unlock()
 	if proven {
 		return nil
@@ -147,14 +181,38 @@ func (r *Record) lookAgain(ctx context.Context, i int) error {
 	case err != nil:
 		return err
 	default:
-		if err := r.checkEpoch(found); err != nil {
+		if found, err = r.reclaim(ctx, i, found); err != nil {
 			return err
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if found != nil {
+		r.dropRemoved(ctx, i, found.Data)
+		r.keepAdded(ctx, i, found.Data)
+	}
 	r.shards[i].adopt(found)
 	return nil
+}
+
+// reclaim goes on with an object that is there. Which process has the record is told by the first object alone: another one may have the epoch of a
+// process that was overtaken, and has made it or taken it over before it found that out. It is given the right epoch, which ends the other's writing.
+func (r *Record) reclaim(ctx context.Context, i int, found *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	epoch := r.ownEpoch()
+	if found.Data[epochKey] == epoch {
+		return found, nil
+	}
+	if i == 0 {
+		return nil, r.checkEpoch(found)
+	}
+	first, err := kube.Fetch[*corev1.ConfigMap](ctx, r.options.Client, r.shards[0].key)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkEpoch(first); err != nil {
+		return nil, err
+	}
+	return kube.PatchData(ctx, r.options.Client, found, map[string]*string{epochKey: &epoch})
 }
 
 // checkEpoch ends all writing when an object belongs to somebody else.

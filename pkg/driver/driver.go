@@ -24,7 +24,6 @@ import (
 	"github.com/kubernetes-csi/csi-lib-utils/rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
-	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
@@ -87,9 +86,8 @@ func Connect(ctx context.Context, options Options) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{timeout: options.Timeout, metrics: options.Metrics}
-	lost := connection.OnConnectionLoss(func(ctx context.Context) bool {
+	lost := connection.OnConnectionLoss(func(context.Context) bool {
 		c.losses.Add(1)
-		klog.FromContext(ctx).Info("lost the connection to the driver, reconnecting", "address", options.Address)
 		if options.Lost != nil {
 			options.Lost()
 		}

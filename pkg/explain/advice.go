@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -126,6 +127,18 @@ func adviseRejected(in provision.ClaimInput, s provision.Reject) []string {
 		advice = append(advice, "change what the message names, in the class or in a new claim; the sidecar looks again by itself")
 	}
 	return advice
+}
+
+// adviseDeletion is about a deletion that the driver has not done.
+func adviseDeletion(message string) []string {
+	switch {
+	case !fault.IsFromDriver(message):
+		return nil
+	case fault.IsUnreachedIn(message):
+		return []string{"see that the container of the driver runs, and that both have the volume in which its socket is; it is tried again by itself"}
+	default:
+		return []string{"it is tried again by itself until the driver has done it: its words, and its log, say what is to be put right; do not take the finalizer off, or the data stays at the storage and nobody knows of it"}
+	}
 }
 
 // adviseVolume says what somebody can do about a volume that stays.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // adviseSnapshot says what somebody can do about a VolumeSnapshot that does not go on.
@@ -74,8 +75,15 @@ func adviseContent(in snapshot.ContentInput, step snapshot.ContentStep) []string
 		case c.DeletionTimestamp != nil && in.Snapshot == snapshot.Alive:
 			return []string{"the content is being deleted while its VolumeSnapshot lives: its data stays until that is deleted too"}
 		}
-	case snapshot.Create, snapshot.Poll:
+	case snapshot.Create:
+		if s.Parameters != "" && c.Annotations[wellknown.AnnSnapshotParameters] != "" {
+			return adviseCorrected(in)
+		}
 		return adviseAnswered(in)
+	case snapshot.Poll:
+		return adviseAnswered(in)
+	case snapshot.Delete:
+		return adviseDeletion(failureOf(c))
 	case snapshot.Record:
 		return adviseOnce(s.Advice)
 	case snapshot.Tell:
@@ -87,31 +95,51 @@ func adviseContent(in snapshot.ContentInput, step snapshot.ContentStep) []string
 // adviseAnswered is about a content that the driver has said something of, and is asked about again.
 func adviseAnswered(in snapshot.ContentInput) []string {
 	c := in.Content
-	if c.Status == nil || c.Status.Error == nil || c.Status.Error.Message == nil {
-		return nil
-	}
-	said, class := *c.Status.Error.Message, "the VolumeSnapshotClass"
+	said, class := failureOf(c), "the VolumeSnapshotClass"
 	if in.Class != nil {
 		class = "VolumeSnapshotClass " + in.Class.Name
 	}
 	switch handle := c.Spec.Source.SnapshotHandle; {
 	case handle != nil && (strings.Contains(said, snapshot.ErrNotFound(*handle).Error()) || fault.CodeIn(said) == "NotFound"):
 		return adviseUnknown(c)
+	case fault.CodeIn(said) == "InvalidArgument" && in.Class != nil && handle == nil:
+		return []string{fmt.Sprintf("the same will be refused again: compare the words of the driver with what is asked for, and with the parameters of %s, which can be corrected in place: kubectl edit volumesnapshotclass %s; the next try sends what the class says then",
+			class, in.Class.Name)}
 	case fault.IsFromDriver(said):
 		return []string{adviseAnswer(said, class)}
 	}
 	return nil
 }
 
+// failureOf is the error in the status of a content, empty if there is none.
+func failureOf(c *snapv1.VolumeSnapshotContent) string {
+	if c.Status == nil || c.Status.Error == nil || c.Status.Error.Message == nil {
+		return ""
+	}
+	return *c.Status.Error.Message
+}
+
+// adviseCorrected is about a class that says something else by now than what the driver has refused.
+func adviseCorrected(in snapshot.ContentInput) []string {
+	return []string{fmt.Sprintf("VolumeSnapshotClass %s says something else by now than what the driver has refused: the next try sends that; it comes by itself, or at once with kubectl annotate vsc %s --overwrite %s=$(date +%%s)",
+		in.Class.Name, in.Content.Name, wellknown.AnnRetry)}
+}
+
 // adviseUnknown is about a handle that somebody has written, and that the driver does not know. It cannot be changed.
 func adviseUnknown(c *snapv1.VolumeSnapshotContent) []string {
-	ref, how := c.Spec.VolumeSnapshotRef, "--driver-name="+c.Spec.Driver+" --deletion-policy="+string(c.Spec.DeletionPolicy)
+	how := "--driver-name=" + c.Spec.Driver + " --deletion-policy=" + string(c.Spec.DeletionPolicy)
 	if class := c.Spec.VolumeSnapshotClassName; class != nil {
 		how = "--class=" + *class
 	}
 	return []string{
 		fmt.Sprintf("look at the storage of driver %s what the snapshot is called there, to the letter; if %q comes to be there, this goes on by itself", c.Spec.Driver, *c.Spec.Source.SnapshotHandle),
-		fmt.Sprintf("if it is called otherwise, or is of another driver, neither can be changed here: kubectl delete volumesnapshot -n %s %s; kubectl delete volumesnapshotcontent %s --ignore-not-found; then snapshotter import -n %[1]s %[2]s --handle=HANDLE %[4]s",
-			ref.Namespace, ref.Name, c.Name, how),
+		"if it is called otherwise, or is of another driver, neither can be changed here: " + importAnew(c, "HANDLE "+how),
 	}
+}
+
+// importAnew is how a content is made again of which something is wrong that cannot be changed.
+func importAnew(c *snapv1.VolumeSnapshotContent, handle string) string {
+	ref := c.Spec.VolumeSnapshotRef
+	return fmt.Sprintf("kubectl delete volumesnapshot -n %s %s; kubectl delete volumesnapshotcontent %s --ignore-not-found; then snapshotter import -n %[1]s %[2]s --handle=%[4]s",
+		ref.Namespace, ref.Name, c.Name, handle)
 }

@@ -74,6 +74,7 @@ func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name st
 	)
 	l.showSidecars(ctx, wellknown.SanitizeLease(l.Driver.Name), provisioner)
 	l.told = l.tell(ctx, l.claim, kindClaim)
+	l.noteNamespace(ctx, namespace)
 	l.hear(l.lastTold())
 	l.readUsers(ctx)
 	l.askClaim(ctx)
@@ -88,7 +89,6 @@ func Claim(ctx context.Context, s Setting, rooms Provisioner, namespace, name st
 	l.nameSnapshots(ctx)
 	if l.volume != nil {
 		l.hold(l.volume, kindVolume)
-		l.tell(ctx, l.volume, kindVolume)
 	}
 	return l.report, nil
 }
@@ -104,7 +104,11 @@ func newClaimLook(s Setting, rooms Provisioner) *claimLook {
 func (l *claimLook) readAround(ctx context.Context) {
 	if name := provision.ClassName(l.claim); name != "" {
 		var err error
-		if l.class, err = fill(ctx, l.look, l.classes, kube.Key{Name: name}); err != nil {
+		failed := l.client.apart(func() { l.class, err = fill(ctx, l.look, l.classes, kube.Key{Name: name}) })
+		if l.claim.Spec.VolumeName == "" {
+			l.client.remember(failed) // of a claim that has its volume nothing depends on the class
+		}
+		if err != nil {
 			l.class = nil
 			if !apierrors.IsNotFound(err) {
 				l.classErr = err
@@ -134,7 +138,7 @@ func (l *claimLook) isPointless(ctx context.Context, m Machine) bool {
 			adviseAgainst(found, adviseUnclaimed(l.claim, l.class, l.users))...)
 		l.hinder(nil, found)
 		return true
-	case l.class == nil && l.classErr != nil:
+	case l.class == nil && l.classErr != nil && l.claim.Spec.VolumeName == "":
 		l.unasked(m, "Not known: what is decided depends on the StorageClass, which could not be read.",
 			"ask somebody who may read StorageClasses to run this")
 		return true
@@ -188,15 +192,15 @@ func (l *claimLook) readPlaces(ctx context.Context, options *claim.Options, deps
 	if !options.Topology || l.Driver.Asked && !l.Driver.Capabilities.HasTopology() {
 		return
 	}
-	index, keyed := topology.NewIndex(), false
+	index, keyed := topology.NewIndex(), l.Driver.Asked
 	err := list(ctx, l.look, "", metav1.ListOptions{}, func(node *storagev1.CSINode) {
 		kube.FeedCSINode(index, l.Driver.Name, node)
 		keyed = keyed || slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool {
 			return d.Name == l.Driver.Name && len(d.TopologyKeys) > 0
 		})
 	})
-	if !l.Driver.Asked && err == nil && !keyed {
-		return // no node shows a sign that this driver has places
+	if err == nil && !keyed && !l.toldOfPlaces() {
+		return // nothing shows a sign that this driver has places
 	}
 	if err == nil {
 		err = list(ctx, l.look, "", metav1.ListOptions{}, func(node *corev1.Node) { index.SetNode(node.Name, node.Labels) })

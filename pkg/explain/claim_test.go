@@ -111,7 +111,7 @@ func TestRequest(t *testing.T) {
 	data, _ := kit.Read[*corev1.PersistentVolumeClaim](h.API, kube.Key{Namespace: kit.Namespace, Name: "data"})
 	h.Put(eventOf(h, "e2", data, time.Minute, "ProvisioningFailed", "the newer one"), eventOf(h, "e1", data, time.Hour, "ProvisioningFailed", "the older one"))
 	report := explainClaim(t, h, askedDriver(placed()))
-	ofClaim("Create", "in the way: the last try failed, 60s ago, on what is not seen here or is over by now: the newer one", "wait for the next try").check(t, report)
+	ofClaim("Create", "in the way: the provisioner could not go on when it last tried, 60s ago: the newer one", "docs/operations.md says what helps").check(t, report)
 	golden(t, "request.txt", written(t, report, "text"))
 	golden(t, "request.json", written(t, report, "json"))
 }

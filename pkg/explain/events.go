@@ -29,6 +29,7 @@ func (l *look) tell(ctx context.Context, obj kube.Object, kind string) []*corev1
 	failed := l.client.apart(func() {
 		_ = list(ctx, l, namespace, metav1.ListOptions{FieldSelector: selector}, func(e *corev1.Event) { found = append(found, e) })
 	})
+	l.isDeaf = l.isDeaf || len(failed) > 0
 	for _, f := range failed {
 		l.note("Events of %s %s are not shown: %s.", kind, obj.GetName(), f)
 	}

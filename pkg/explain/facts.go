@@ -90,7 +90,7 @@ func (l *snapshotLook) describe() {
 		state = append(state, Fact{"imported from", kindContent + " " + *name})
 	}
 	if s.Status != nil && s.Status.Error != nil && s.Status.Error.Message != nil {
-		state = append(state, Fact{"error in status", *s.Status.Error.Message})
+		state = append(state, Fact{errorInStatus, *s.Status.Error.Message})
 	}
 	if by := statusWriter(s); by != "" {
 		state = append(state, Fact{"status written by", by})
@@ -143,7 +143,7 @@ func contentFacts(c *kube.Content) []Fact {
 		facts = append(facts, Fact{"snapshot", handle})
 	}
 	if c.Status != nil && c.Status.Error != nil && c.Status.Error.Message != nil {
-		facts = append(facts, Fact{"error in status", *c.Status.Error.Message})
+		facts = append(facts, Fact{errorInStatus, *c.Status.Error.Message})
 	}
 	return facts
 }

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
+	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -30,47 +33,105 @@ func (l *claimLook) failure() []hindrance {
 		return nil
 	}
 	age := span(l.Clock.Since(timeOf(last)))
-	if isUnreached(last.Message) {
+	if fault.IsUnreachedIn(last.Message) {
 		return []hindrance{{
 			why:    fmt.Sprintf("the provisioner could not reach the driver, %s ago: %s", age, last.Message),
 			advice: []string{"see that the container of the driver runs, and that both have the volume in which its socket is; it is tried again by itself"},
 		}}
 	}
 	if fault.IsFromDriver(last.Message) {
+		said, _, _ := strings.Cut(last.Message, "; "+provision.Compare) // what helps comes below
+		said, outdated, isOutdated := strings.Cut(said, "; "+provision.Outdated)
+		advice := []string{adviseAnswer(last.Message, l.blamed(last.Message))}
+		if isOutdated {
+			advice = []string{provision.Outdated + outdated}
+		}
 		return []hindrance{{
-			why:    fmt.Sprintf("the driver has answered, %s ago: %s", age, last.Message),
-			advice: []string{adviseAnswer(last.Message, l.blamed(last.Message))},
+			why:    fmt.Sprintf("the driver %s, %s ago: %s", answered(said), age, said),
+			advice: append(advice, l.adviseAttributes(last.Message)...),
 		}}
 	}
+	what, remedy, _ := strings.Cut(last.Message, "; ")
 	return []hindrance{{
-		why:    fmt.Sprintf("the last try failed, %s ago, on what is not seen here or is over by now: %s", age, last.Message),
-		advice: []string{fmt.Sprintf("do what the message advises, if that is not done yet; otherwise wait for the next try, which is %s away at most; if the same is told again, docs/operations.md says what helps", span(l.RetryMax))},
+		why:    fmt.Sprintf("the provisioner could not go on when it last tried, %s ago: %s", age, what),
+		advice: l.adviseToldBy(remedy),
 	}}
 }
 
-// isUnreached tells what gRPC says of a socket at which nobody listens, from what a driver says itself with the same code.
-func isUnreached(message string) bool {
-	return fault.CodeIn(message) == "Unavailable" && strings.Contains(strings.ToLower(message), "error while dialing")
+// answered is what the driver did: nothing, where only the time was over.
+func answered(message string) string {
+	if fault.CodeIn(message) == "DeadlineExceeded" {
+		return "had not answered in time"
+	}
+	return "has answered"
+}
+
+// adviseToldBy is the remedy that the provisioner has told, and when it sees that something was done. Many of the things that it waits for
+// wake it, but not all.
+func (l *claimLook) adviseToldBy(remedy string) []string {
+	if strings.Contains(remedy, wellknown.AnnRetry) {
+		return []string{remedy}
+	}
+	advice := fmt.Sprintf("when that is done: it is tried again by itself, after %s at the latest, or at once with kubectl annotate pvc -n %s %s --overwrite %s=$(date +%%s)",
+		span(l.RetryMax), l.claim.Namespace, l.claim.Name, wellknown.AnnRetry)
+	if remedy == "" {
+		remedy = "docs/operations.md says what helps against that"
+	}
+	return []string{remedy, advice}
+}
+
+// toldOfPlaces tells that the provisioner has spoken of places, which only one does whose driver has them.
+func (l *claimLook) toldOfPlaces() bool {
+	told := slices.ContainsFunc(l.told, func(e *corev1.Event) bool {
+		return l.isOurs(e) && e.Reason == wellknown.ReasonProvisioningFailed && topology.IsTold(e.Message)
+	})
+	if told {
+		l.note("That places matter to the driver is known from what its provisioner has told of the claim: no CSINode says so.")
+	}
+	return told
 }
 
 // blamed is what the answer may be about. A driver that refuses parameters does not say whose they are.
 func (l *claimLook) blamed(message string) string {
-	class := "StorageClass " + l.class.Name
-	if name := ptr.Deref(l.claim.Spec.VolumeAttributesClassName, ""); name != "" && fault.CodeIn(message) == "InvalidArgument" {
+	class := "StorageClass " + provision.ClassName(l.claim) // which may be gone
+	if name := l.refusedAttributes(message); name != "" {
 		class += " and those of VolumeAttributesClass " + name
 	}
 	return class
+}
+
+// refusedAttributes is the class whose parameters the driver may have refused, empty where there is none.
+func (l *claimLook) refusedAttributes(message string) string {
+	if fault.CodeIn(message) != "InvalidArgument" {
+		return ""
+	}
+	return ptr.Deref(l.claim.Spec.VolumeAttributesClassName, "")
+}
+
+// adviseAttributes is about a class that can neither be changed nor, while a claim names it, go.
+func (l *claimLook) adviseAttributes(message string) []string {
+	name := l.refusedAttributes(message)
+	if name == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("parameters of a VolumeAttributesClass cannot be changed: if those of %s are wrong, delete this claim and make one that names another", name)}
 }
 
 // lastTold is when the provisioner of the driver last told anything of the claim.
 func (l *claimLook) lastTold() time.Time {
 	var last time.Time
 	for _, e := range l.told {
-		if from := fromOf(e); from == l.Driver.Name || strings.HasPrefix(from, l.Driver.Name+"_") {
+		if l.isOurs(e) {
 			last = timeOf(e)
 		}
 	}
 	return last
+}
+
+// isOurs tells an event of the driver's provisioner.
+func (l *claimLook) isOurs(e *corev1.Event) bool {
+	from := fromOf(e)
+	return from == l.Driver.Name || strings.HasPrefix(from, l.Driver.Name+"_")
 }
 
 // answers are what helps against what a driver has said, by the code of its answer, for what the class says. The codes have these meanings in

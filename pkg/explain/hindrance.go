@@ -4,9 +4,13 @@ package explain
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -55,12 +59,74 @@ func (l *claimLook) hindrances(ctx context.Context, step provision.ClaimStep) []
 		isGoing = true
 	}
 	isWaiting := waitsForConsumer(l.class) && annotation(l.claim, wellknown.AnnSelectedNode) == ""
-	if l.claim.Spec.VolumeName != "" || l.claim.DeletionTimestamp != nil || !isGoing && !isWaiting {
+	if l.claim.Spec.VolumeName != "" || l.claim.DeletionTimestamp != nil {
 		return nil
 	}
-	found := slices.Concat(l.unserved(ctx, l.choices), l.misplaced(ctx))
+	if !isGoing && !isWaiting {
+		return l.behind(step)
+	}
+	found, misplaced := l.unserved(ctx, l.choices), l.misplaced(ctx)
+	if _, calls := step.(provision.Create); calls && len(found) == 0 {
+		found = append(found, l.silence()...)
+	}
+	found = append(found, misplaced...)
 	if isGoing {
-		found = append(found, l.failure()...)
+		found = append(found, withoutRoom(misplaced, l.failure())...)
 	}
 	return found
 }
+
+// withoutRoom leaves away what helps against a lack of room where no place is allowed: there is none to make it in.
+func withoutRoom(misplaced, failed []hindrance) []hindrance {
+	for i := range failed {
+		if len(misplaced) > 0 && fault.CodeIn(failed[i].why) == "ResourceExhausted" {
+			failed[i].advice = nil
+		}
+	}
+	return failed
+}
+
+// lacksSecret tells a step that was put in place of a call, because there is no such secret.
+func lacksSecret(step any) bool {
+	reject, ok := step.(provision.Reject)
+	var status apierrors.APIStatus
+	return ok && errors.As(reject.Err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "secrets"
+}
+
+// behind is what a step that does not go on leaves unsaid.
+func (l *claimLook) behind(step any) []hindrance {
+	_, isRejected := step.(provision.Reject)
+	_, isGivenBack := step.(provision.Reschedule)
+	switch {
+	case !isRejected && !isGivenBack:
+		return nil
+	case lacksSecret(step):
+		return l.refusal()
+	default:
+		return l.unsettled()
+	}
+}
+
+// unsettled is an answer of the driver that leaves open what became of the request. What is decided here is not what comes next then: the
+// request is on record, and goes on without the class that is looked for.
+func (l *claimLook) unsettled() []hindrance {
+	var found []hindrance
+	for _, h := range l.failure() {
+		out := slices.DeleteFunc(h.advice, func(a string) bool { return !strings.HasPrefix(a, provision.Outdated) })
+		_, certain := answers[fault.CodeIn(h.why)]
+		if certain && len(out) == 0 || !fault.IsFromDriver(h.why) || fault.IsUnreachedIn(h.why) {
+			continue
+		}
+		found = append(found, hindrance{advice: out, why: h.why + ". What became of that request is open: the running provisioner repeats the very same one before it does anything of what is said here"})
+	}
+	return found
+}
+
+// refusal is what was told last of a claim if that was a right that the provisioner lacks. Whoever asks may have it, and is told of what
+// would be found out only with it.
+func (l *claimLook) refusal() []hindrance {
+	return slices.DeleteFunc(l.failure(), func(h hindrance) bool { return !isRefusal(h.why) })
+}
+
+// isRefusal tells a right that is lacking by what the API server says then.
+func isRefusal(message string) bool { return strings.Contains(message, " is forbidden: ") }

@@ -5,6 +5,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +31,12 @@ func (l *claimLook) askLocal(ctx context.Context, m *Machine, options *claim.Opt
 			words, advice = "Does nothing: --node-deployment-immediate-binding=false leaves claims with immediate binding alone.",
 				"use a class with volumeBindingMode WaitForFirstConsumer in a new claim, or drop the flag"
 		}
-		l.unasked(*m, words, advice)
+		var found []hindrance
+		if options.Racing.Immediate {
+			found = slices.Concat(l.unserved(ctx, l.choices), l.misplaced(ctx))
+		}
+		l.unasked(*m, words, adviseAgainst(found, []string{advice})...)
+		l.hinder(nil, found)
 		return false
 	}
 	if node == "" {
@@ -51,6 +57,10 @@ func (l *claimLook) askVolumeLocal(ctx context.Context, m *Machine, deps *volume
 		return
 	}
 	deps.Local, deps.Patience = l.rooms.Claim.Serving(made, nil), l.rooms.Claim.Racing.Max
+	if l.volume.Status.Phase == corev1.VolumeBound && l.volume.DeletionTimestamp == nil {
+		l.reportNode(ctx, m, made) // nothing is to be done, and the data may be well: the name alone may be wrong
+		return
+	}
 	l.reportNode(ctx, m, made,
 		"if the node comes back under its name, its provisioner goes on by itself",
 		fmt.Sprintf("if it does not, and its data is lost or not needed: kubectl patch pv %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}', then kubectl delete pv %[1]s", l.volume.Name))
@@ -64,7 +74,7 @@ func (l *claimLook) reportNode(ctx context.Context, m *Machine, node string, rem
 	state := node
 	switch _, err := kube.Fetch[*corev1.Node](ctx, l.client, kube.Key{Name: node}); {
 	case apierrors.IsNotFound(err):
-		state += ", which does not exist any more: nobody works on this"
+		state += ", which does not exist (any more): nobody works on this, unless its provisioner was started with a wrong NODE_NAME"
 		m.Advice = append(m.Advice, remedies...)
 	case err != nil:
 		state += ", of which is not known whether it exists"

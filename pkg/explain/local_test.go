@@ -31,9 +31,14 @@ func TestNodesThatAreGone(t *testing.T) {
 		{"a claim of a node", []kube.Object{kit.Claim("data", kit.OnNode("n1")), kit.Node("n1", nil)},
 			[]string{"the provisioner of node n1"}, "does not exist"},
 		{"a claim of a node that is gone", []kube.Object{kit.Claim("data", kit.OnNode("n1"))},
-			[]string{"n1, which does not exist any more", "remove the annotation " + wellknown.AnnSelectedNode}, ""},
+			[]string{"n1, which does not exist (any more)", "remove the annotation " + wellknown.AnnSelectedNode}, ""},
 		{"a volume on a node that is gone", []kube.Object{kit.Claim("data", kit.BoundTo("v")), kit.Volume("v", kit.ClaimedBy(kit.Claim("data")), onNode, kit.Released)},
-			[]string{"n1, which does not exist any more", "kubectl patch pv v"}, ""},
+			[]string{"n1, which does not exist (any more)", "kubectl patch pv v"}, ""},
+		{"a volume in use, under a name that is no node's", []kube.Object{kit.Claim("data", kit.BoundTo("v")), kit.Volume("v", kit.ClaimedBy(kit.Claim("data")), onNode)},
+			[]string{"n1, which does not exist (any more): nobody works on this, unless its provisioner was started with a wrong NODE_NAME"}, "kubectl patch pv v"},
+		{"a claim of a class that no node has the places of", append(zones(), kit.Claim("data"), kit.Class(kit.ClassName, in("topology.kubernets.io/zone", "a"))),
+			[]string{"No node has taken the claim yet", "in the way: allowedTopologies of StorageClass fast fit no node, so that the provisioner of no node takes the claim",
+				"(did you mean topology.kubernetes.io/zone?)", "kubectl edit storageclass fast"}, "see what the provisioners on the nodes log"},
 		{"a claim that waits for a pod", []kube.Object{kit.Claim("data"), kit.Class(kit.ClassName, kit.WaitForConsumer)}, []string{"waits for its first consumer"}, "n1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
@@ -27,6 +27,10 @@ type look struct {
 	// says of it.
 	lease, program string
 	service        service
+	// ledUntil is when the last lease ended that nobody holds.
+	ledUntil time.Time
+	// isDeaf says that events may not be read.
+	isDeaf bool
 	// nowhere is the namespace of a secret that does not exist.
 	nowhere string
 }
@@ -61,7 +65,16 @@ func (l *look) nameDriver(found ...Fact) {
 	if facts.Source == "" {
 		facts.Source = "nothing says which driver this is about; --driver-name does"
 	}
-	l.note("The driver was not asked what it can do (%s): it is taken to be able to do all that is needed.", l.Driver.Why)
+	l.note("The driver was not asked what it can do (%s): it is taken to be able to do all that is needed. One with SINGLE_NODE_MULTI_WRITER is sent another access mode than a request shows here.", l.Driver.Why)
+}
+
+// noteNamespace tells that all in a namespace is about to go, which no object in it says yet.
+func (l *look) noteNamespace(ctx context.Context, name string) {
+	l.client.apart(func() { // who may not read namespaces is told of the object alone
+		if namespace, err := kube.Fetch[*corev1.Namespace](ctx, l.client, kube.Key{Name: name}); err == nil && namespace.DeletionTimestamp != nil {
+			l.note("Namespace %s is being deleted, and what is in it goes with it.", name)
+		}
+	})
 }
 
 // everyCall are all capabilities to make calls. One that only gives an access mode another name is left out.
@@ -88,34 +101,15 @@ func fill[T kube.Object](ctx context.Context, l *look, store *kube.Store[T], key
 	return obj, nil
 }
 
-// page bounds one answer to a list.
-const page = 500
-
-// list calls back with every object of a kind, in pages.
+// list calls back with every object of a kind.
 func list[T kube.Object](ctx context.Context, l *look, namespace string, options metav1.ListOptions, each func(T)) error {
-	options.Limit = page
-	for {
-		answer, err := l.client.List(ctx, kube.ResourceOf[T](), namespace, options)
+	for obj, err := range kube.FetchAll[T](ctx, l.client, namespace, options) {
 		if err != nil {
 			return err
 		}
-		err = meta.EachListItem(answer, func(obj runtime.Object) error {
-			if typed, ok := obj.(T); ok {
-				each(typed)
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("reading a list: %w", err)
-		}
-		accessor, err := meta.ListAccessor(answer)
-		if err != nil {
-			return fmt.Errorf("reading a list: %w", err)
-		}
-		if options.Continue = accessor.GetContinue(); options.Continue == "" {
-			return nil
-		}
+		each(obj)
 	}
+	return nil
 }
 
 // fillAll reads all objects of a kind into a store.

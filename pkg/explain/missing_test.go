@@ -111,7 +111,7 @@ func TestUnknownHandle(t *testing.T) {
 		{"not known", "Failed to check and update snapshot content: failed to list snapshot for content given: \"rpc error: code = NotFound desc = what?\"", "then snapshotter import"},
 		{"not to be seen", "Failed to check and update snapshot content: failed to list snapshot for content given: \"rpc error: code = PermissionDenied desc = no\"",
 			"the secret that VolumeSnapshotClass gold names"},
-		{"of something else", "the class is missing", ""},
+		{"of something else", "the class is missing", "docs/operations.md says what helps against that"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := kit.New(t)

@@ -24,6 +24,8 @@ type survey struct {
 	nodes []map[string]string
 	// keys are those of the driver on its nodes, as far as they are known.
 	keys []string
+	// raced says that each node has a provisioner of its own, and the first whose node is allowed makes the volume.
+	raced bool
 }
 
 // misplaced tells that allowedTopologies of the class fit no node. The machines cannot see it: without a node they send
@@ -35,7 +37,7 @@ func (l *claimLook) misplaced(ctx context.Context) []hindrance {
 	if !waitsForConsumer(l.class) && !l.minds() {
 		return nil
 	}
-	s := survey{terms: l.class.AllowedTopologies}
+	s := survey{terms: l.class.AllowedTopologies, raced: l.rooms.Claim.NodeDeployment}
 	if err := list(ctx, l.look, "", metav1.ListOptions{}, func(node *corev1.Node) { s.nodes = append(s.nodes, node.Labels) }); err != nil {
 		return nil // the reader remembers
 	}
@@ -164,10 +166,15 @@ func (s *survey) text() string {
 }
 
 func (s *survey) hindrance(class *storagev1.StorageClass) hindrance {
-	h := hindrance{alone: waitsForConsumer(class)}
+	h := hindrance{alone: true}
 	so := "the driver is asked for a place where no node is"
-	if h.alone {
+	switch {
+	case waitsForConsumer(class):
 		so = "no pod that uses the claim finds a node"
+	case s.raced:
+		so = "the provisioner of no node takes the claim"
+	default:
+		h.alone = false
 	}
 	h.why = fmt.Sprintf("allowedTopologies of StorageClass %s fit no node, so that %s: %s", class.Name, so, s.text())
 	unknown := s.unknown()

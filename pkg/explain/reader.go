@@ -73,6 +73,13 @@ func (c *reader) takeFailed() []string {
 	return failed
 }
 
+// remember puts back what failed of some reading that was done apart.
+func (c *reader) remember(failed []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = append(c.failed, failed...)
+}
+
 // apart does some reading and gives what failed of it, without a word about it among what failed before.
 func (c *reader) apart(do func()) (failed []string) {
 	before := c.takeFailed()

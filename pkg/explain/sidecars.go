@@ -34,7 +34,7 @@ const (
 )
 
 // showSidecars tells which process works for the driver, by the lease that it leads with. Whoever may not list leases
-// is told nothing.
+// is told just that.
 func (l *look) showSidecars(ctx context.Context, lease, program string) {
 	l.lease, l.program = lease, program
 	if l.Driver.Name == "" {
@@ -54,6 +54,7 @@ func (l *look) showSidecars(ctx context.Context, lease, program string) {
 	})
 	switch {
 	case len(failed) > 0:
+		l.note("Which process works for the driver is not shown: %s.", failed[0])
 		return
 	case len(found) > 0 && service == unled:
 		service = idle
@@ -69,34 +70,53 @@ func (l *look) holds(lease *coordinationv1.Lease) (text string, works bool) {
 	age := l.Clock.Since(renewed.Time)
 	switch lasts := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second; {
 	case holder == "":
+		l.ledUntil = maxTime(l.ledUntil, renewed.Add(lasts))
 		return "nobody works: lease " + name + " has no holder", false
 	case age > lasts:
+		l.ledUntil = maxTime(l.ledUntil, renewed.Add(lasts))
 		return fmt.Sprintf("nobody works: lease %s was renewed %s ago for the last time, by %s", name, span(age), strings.TrimSpace(holder)), false
 	}
 	return fmt.Sprintf("%s works: it has lease %s", holder, name), true
 }
 
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // hear takes what a process has said for a sign of it, as long as it would have said something again by now. It is better than
-// none, since one without leader election has no lease.
+// none, since one without leader election has no lease, or leaves that of another as it is.
 func (l *look) hear(at time.Time) {
-	if l.service == unled && !at.IsZero() && l.Clock.Since(at) < 2*l.RetryMax {
+	if at.IsZero() || l.Clock.Since(at) >= 2*l.RetryMax {
+		return
+	}
+	switch {
+	case l.service == unled:
 		l.service = unread
+	case l.service == idle && at.After(l.ledUntil):
+		l.service = unread
+		l.report.Driver.Sidecars = append(l.report.Driver.Sidecars, fmt.Sprintf("but one works without leader election: it has spoken since, %s ago", span(l.Clock.Since(at))))
 	}
 }
 
 // noteUnled tells that there is no lease, where nothing more certain was told.
 func (l *look) noteUnled() {
 	if l.service == unled && !l.Driver.Asked {
-		l.note("No lease says that a %s works for driver %s (%s, in any namespace): either it runs without --leader-election, or not at all.", l.program, l.Driver.Name, l.lease)
+		l.note("No lease says that a %s works for driver %s (%s, in any namespace): either it runs without --leader-election, or it waits for rights or for its driver, or it does not run at all; %s.", l.program, l.Driver.Name, l.lease, itsLog)
 	}
 }
+
+// itsLog is where a process that does nothing says why.
+const itsLog = "its log and /readyz say which"
 
 // inTree begins the names of provisioners that were once part of Kubernetes. Drivers serve them under names of their own.
 const inTree = "kubernetes.io/"
 
 // unserved tells that nobody would take the next step. What may not be read is not taken for missing. What somebody could choose
 // instead, of the drivers that are known, is asked of choices; there is none for what exists and is of its driver for ever.
-func (l *look) unserved(ctx context.Context, choices func(known []string) []string) []hindrance {
+func (l *look) unserved(ctx context.Context, choices func(drivers) []string) []hindrance {
 	name := l.Driver.Name
 	switch {
 	case name == "" || strings.HasPrefix(name, inTree):
@@ -109,41 +129,45 @@ func (l *look) unserved(ctx context.Context, choices func(known []string) []stri
 	case l.service != unled || l.Driver.Asked:
 		return nil
 	}
-	known, isSure := l.fetchDrivers(ctx)
-	if !isSure || slices.Contains(known, name) {
+	others, isSure := l.fetchDrivers(ctx)
+	if !isSure || slices.Contains(others.known, name) || l.hasTraces(ctx) {
 		return nil
 	}
 	l.service = unread // what is certain stands in place of the note
 	h := hindrance{why: fmt.Sprintf("nothing shows that anybody serves driver %s: there is no lease %s in any namespace, no CSIDriver object of that name, and no CSINode lists it", name, l.lease)}
-	h.advice = []string{fmt.Sprintf("run driver %s with the %s beside it, as deploy/%[2]s does: no other process takes this step", name, l.program)}
+	h.advice = []string{fmt.Sprintf("run driver %s with the %s beside it, as deploy/%[2]s does: no other process takes this step; if one runs without --leader-election, its log and /readyz say what it waits for", name, l.program)}
 	if choices != nil {
-		h.advice = append(h.advice, choices(known)...)
+		h.advice = append(h.advice, choices(others)...)
 	}
 	return []hindrance{h}
 }
 
 // choices are those of who makes a claim: the driver of its class. What is made from something has to be of the driver of that.
-func (l *claimLook) choices(known []string) []string {
+func (l *claimLook) choices(others drivers) []string {
 	var advice []string
-	if meant := spelling.Nearest(l.Driver.Name, known); meant != "" {
+	if meant := spelling.Nearest(l.Driver.Name, others.known); meant != "" {
 		advice = append(advice, fmt.Sprintf("if driver %s is meant: name a class of that driver in a new claim, as neither the driver of a class nor the class of a claim can be changed", meant))
 	}
-	if from, _ := provision.SourceOf(l.claim); from == nil && len(known) > 0 {
-		advice = append(advice, "or use a class of a driver that is here: "+few(known))
+	if from, _ := provision.SourceOf(l.claim); from == nil && len(others.here) > 0 {
+		advice = append(advice, "or use a class of a driver that is here: "+few(others.here))
 	}
 	return advice
 }
 
-// fetchDrivers lists the drivers that nodes or CSIDriver objects tell of, and whether all of them could be read.
-func (l *look) fetchDrivers(ctx context.Context) (names []string, isSure bool) {
-	known := map[string]bool{}
+// drivers are those that the cluster tells of: known by a CSIDriver object or by a node, and here where a node has them. A CSIDriver object
+// alone may be left from a driver that is gone, or may have come before it.
+type drivers struct{ known, here []string }
+
+// fetchDrivers lists the drivers, and says whether all of them could be read.
+func (l *look) fetchDrivers(ctx context.Context) (found drivers, isSure bool) {
+	known, here := map[string]bool{}, map[string]bool{}
 	failed := l.client.apart(func() {
 		_ = list(ctx, l, "", metav1.ListOptions{}, func(node *storagev1.CSINode) {
 			for _, d := range node.Spec.Drivers {
-				known[d.Name] = true
+				known[d.Name], here[d.Name] = true, true
 			}
 		})
 		_ = list(ctx, l, "", metav1.ListOptions{}, func(d *storagev1.CSIDriver) { known[d.Name] = true })
 	})
-	return slices.Sorted(maps.Keys(known)), len(failed) == 0
+	return drivers{slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(here))}, len(failed) == 0
 }

@@ -5,10 +5,13 @@ package explain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
@@ -47,6 +50,8 @@ type snapshotLook struct {
 	contents  *kube.Store[*kube.Content]
 	classes   *kube.Store[*snapv1.VolumeSnapshotClass]
 	claims    *kube.Store[*corev1.PersistentVolumeClaim]
+	// classWritten is when a class that may be meant was last changed.
+	classWritten time.Time
 }
 
 // Snapshot explains what the snapshotter would do about a VolumeSnapshot and its content. The error means
@@ -64,6 +69,8 @@ func Snapshot(ctx context.Context, s Setting, rooms Snapshotter, namespace, name
 	l.nameDriver(l.drivers(ctx)...)
 	l.showSidecars(ctx, wellknown.SanitizeLease(wellknown.SnapshotterLease(l.Driver.Name)), snapshotter)
 	l.hear(answeredAt(l.content))
+	l.hear(statusWritten(l.snapshot))
+	l.noteNamespace(ctx, namespace)
 	l.askBinding(ctx)
 	l.askContent(ctx)
 	l.noteUnled()
@@ -99,13 +106,13 @@ func (l *snapshotLook) readAround(ctx context.Context) {
 		}
 	}
 	if name := s.Spec.VolumeSnapshotClassName; name != nil {
-		_, _ = fill(ctx, l.look, l.classes, kube.Key{Name: *name})
+		l.readClass(ctx, *name)
 	} else {
-		_ = fillAll(ctx, l.look, l.classes, "")
+		_ = list(ctx, l.look, "", metav1.ListOptions{}, l.showClass)
 	}
 	if l.content != nil {
 		if name := l.content.Spec.VolumeSnapshotClassName; name != nil {
-			_, _ = fill(ctx, l.look, l.classes, kube.Key{Name: *name})
+			l.readClass(ctx, *name)
 		}
 	}
 	if name := s.Spec.Source.PersistentVolumeClaimName; name != nil {
@@ -120,6 +127,17 @@ func (l *snapshotLook) readAround(ctx context.Context) {
 	if s.DeletionTimestamp != nil || kube.HasFinalizer(s, wellknown.FinalizerSnapshotAsSource) {
 		_ = fillAll(ctx, l.look, l.claims, s.Namespace)
 	}
+}
+
+func (l *snapshotLook) readClass(ctx context.Context, name string) {
+	if class, err := kube.Fetch[*snapv1.VolumeSnapshotClass](ctx, l.client, kube.Key{Name: name}); err == nil { // the reader remembers what was refused
+		l.showClass(class)
+	}
+}
+
+func (l *snapshotLook) showClass(class *snapv1.VolumeSnapshotClass) {
+	l.classes.Show(class)
+	l.classWritten = maxTime(l.classWritten, lastWrite(class))
 }
 
 // drivers are the places that may tell the driver, the surest first.
@@ -176,9 +194,12 @@ func (l *snapshotLook) askBinding(ctx context.Context) {
 	}
 	last := steps[len(steps)-1]
 	found := l.bindingHindrances(ctx, scope, last)
+	if len(found) == 0 {
+		found = l.untouched(steps)
+	}
 	l.add(m, anySteps(steps), adviseAgainst(found, adviseSnapshot(in, last)))
 	l.hinder(last, found)
-	if len(found) > 0 {
+	if len(found) > 0 && (s.Status == nil || s.Status.Error == nil) {
 		said := &l.report.Machines[len(l.report.Machines)-1].Sentence
 		*said = strings.Replace(*said, "Cannot go on, says so in the status, and looks again by itself", "Could not go on, and would say so in the status", 1)
 	}
@@ -201,8 +222,11 @@ func (l *snapshotLook) bindingHindrances(ctx context.Context, scope snapshot.Sco
 }
 
 // choices are those of who makes a snapshot: its class has to be of the driver of the claim.
-func (l *snapshotLook) choices(ctx context.Context) func([]string) []string {
-	return func([]string) []string {
+func (l *snapshotLook) choices(ctx context.Context) func(drivers) []string {
+	if ofHandle := l.handleChoices(); ofHandle != nil {
+		return ofHandle
+	}
+	return func(drivers) []string {
 		name := ptr.Deref(l.snapshot.Spec.VolumeSnapshotClassName, "")
 		class, ok := l.classes.Lookup(kube.Key{Name: name})
 		if !ok || l.content != nil || l.claim == nil || l.claim.Spec.VolumeName == "" {
@@ -224,9 +248,13 @@ func (l *snapshotLook) choices(ctx context.Context) func([]string) []string {
 
 // contentHindrances are those of a step that needs the sidecar beside the driver.
 func (l *snapshotLook) contentHindrances(ctx context.Context, step any) []hindrance {
-	switch step.(type) {
+	switch s := step.(type) {
 	case snapshot.Create, snapshot.Poll, snapshot.Delete:
-		return l.unserved(ctx, nil)
+		return append(l.unserved(ctx, l.handleChoices()), l.failure()...)
+	case snapshot.Record:
+		if s.Failure != "" && !isRefusal(s.Failure) {
+			return slices.DeleteFunc(l.failure(), func(h hindrance) bool { return !isRefusal(h.why) })
+		}
 	}
 	return nil
 }
@@ -256,7 +284,7 @@ func (l *snapshotLook) askContent(ctx context.Context) {
 	l.add(m, anySteps(steps), adviseAgainst(found, adviseContent(in, steps[last])))
 	l.hinder(steps[last], found)
 	if _, marked := c.Annotations[wellknown.AnnBeingCreated]; marked {
-		l.note("%s %s carries the being-created mark: a create may be open in the running sidecar, and is repeated until the driver has said what became of it.", kindContent, c.Name)
+		l.note("%s %s carries the being-created mark: a create may be open in the running sidecar, and is repeated until the driver has said what became of it; until then its parameters stay as they are on record, whatever the class says.", kindContent, c.Name)
 	}
 }
 

@@ -24,7 +24,7 @@ func (r *Report) Write(out io.Writer, format string) error {
 }
 
 func (r *Report) writeText(out io.Writer) error {
-	p := &page80{}
+	p := &page80{advice: r.advice()}
 	p.line("%s", r.Object.title())
 	p.facts(r.Object.State)
 	p.line("")
@@ -40,15 +40,18 @@ func (r *Report) writeText(out io.Writer) error {
 	p.users(r.Users)
 	if len(r.Holders) > 0 {
 		p.line("\nFinalizers")
-		for _, h := range r.Holders {
+		for i, h := range r.Holders {
 			p.line("  %s", h.Finalizer)
+			if i+1 < len(r.Holders) && r.Holders[i+1].Object == h.Object && r.Holders[i+1].Lifted == h.Lifted {
+				continue // the next one has the same words
+			}
 			p.item("    ", fmt.Sprintf("on %s; lifted by %s", h.Object, h.Lifted))
 		}
 	}
 	if len(r.Events) > 0 {
 		p.line("\nLast events")
 		for _, e := range r.Events {
-			p.item("  ", fmt.Sprintf("%s ago: %s %s, %s: %s", e.Age, e.Type, e.Reason, e.Object, e.Message))
+			p.item("  ", fmt.Sprintf("%s ago: %s %s, %s: %s", e.Age, e.Type, e.Reason, e.Object, p.once(e.Message)))
 		}
 	}
 	if len(r.Notes) > 0 {
@@ -85,7 +88,11 @@ func (o Object) title() string {
 }
 
 // page80 is a text whose long lines are broken between words.
-type page80 struct{ strings.Builder }
+type page80 struct {
+	strings.Builder
+	// advice has lines of its own, and what was said is not said again: see once.
+	advice, said []string
+}
 
 func (p *page80) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
@@ -116,7 +123,11 @@ func (p *page80) facts(facts []Fact) {
 		longest = max(longest, len(f.Name))
 	}
 	for _, f := range facts {
-		p.item(fmt.Sprintf("  %-*s  ", longest, f.Name), f.Value)
+		value := f.Value
+		if f.Name == errorInStatus {
+			value = p.once(value)
+		}
+		p.item(fmt.Sprintf("  %-*s  ", longest, f.Name), value)
 	}
 }
 
@@ -126,21 +137,19 @@ func (p *page80) machine(m Machine) {
 	for _, b := range m.Before {
 		p.item("  first: ", b)
 	}
-	text := m.Sentence
+	text := p.once(m.Sentence)
+	if text == asAbove {
+		text = m.Sentence // two programs do the same
+	}
 	if m.Step != "" {
 		text += "  [" + m.Step + "]"
 	}
 	p.item("  -> ", text)
-	// The event repeats the advice, which has lines of its own here.
-	event := m.Event
-	for _, a := range m.Advice {
-		event = strings.TrimSuffix(event, "; "+a)
-	}
-	if event != "" && !strings.Contains(m.Sentence, event) {
-		p.item("  event: ", m.Event)
+	if m.Event != "" && !strings.Contains(m.Sentence, p.withoutAdvice(m.Event)) {
+		p.item("  event: ", p.once(m.Event))
 	}
 	for _, h := range m.Hindrances {
-		p.item("  in the way: ", h)
+		p.item("  in the way: ", p.once(h))
 	}
 	for _, a := range m.Advice {
 		p.item("  what helps: ", a)

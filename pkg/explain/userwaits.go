@@ -16,6 +16,7 @@ import (
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/topology"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // waits looks for what the pods of a claim wait for.
@@ -75,11 +76,15 @@ func giveUp(node string) string {
 func (w *waits) unscheduled(ctx context.Context, p *kube.Pod, u *User) {
 	w.occupied(p, u)
 	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
-	if i < 0 {
+	chosen := annotation(w.claim, wellknown.AnnSelectedNode)
+	switch {
+	case i >= 0:
+		u.because("%s: %s", p.Status.Conditions[i].Reason, p.Status.Conditions[i].Message)
+	case w.claim.Spec.VolumeName == "" && chosen != "":
+		u.because("the scheduler has chosen node %s for a pod of this claim, and waits for the claim's volume, of which it writes no event", chosen)
+	default:
 		u.because("no scheduler has said anything about it")
 		u.helps("see that scheduler %s runs", p.Spec.SchedulerName)
-	} else {
-		u.because("%s: %s", p.Status.Conditions[i].Reason, p.Status.Conditions[i].Message)
 	}
 	w.placed(ctx, u)
 }

@@ -8,9 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/controller/volume"
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
@@ -28,7 +30,7 @@ func Volume(ctx context.Context, s Setting, rooms Provisioner, name string) (*Re
 	l.volume = found
 	state := []Fact{{"state", l.since(found, string(found.Status.Phase))}}
 	if ref := found.Spec.ClaimRef; ref != nil {
-		state = append(state, Fact{"claim", fmt.Sprintf("%s/%s: provisioner explain -n %[1]s %[2]s", ref.Namespace, ref.Name)})
+		state = append(state, Fact{"claim", l.whose(ctx, ref)})
 	}
 	l.report.Object = Object{Kind: kindVolume, Name: name, State: state}
 	l.nameDriver(
@@ -39,8 +41,20 @@ func Volume(ctx context.Context, s Setting, rooms Provisioner, name string) (*Re
 	l.explainVolume(ctx, name)
 	l.noteUnled()
 	l.hold(found, kindVolume)
-	l.tell(ctx, found, kindVolume)
 	return l.report, nil
+}
+
+// whose is the claim of the volume, and how to ask about it if it is there to be asked about. One of the same name may have come after it.
+func (l *claimLook) whose(ctx context.Context, ref *corev1.ObjectReference) string {
+	var claim *corev1.PersistentVolumeClaim
+	var err error
+	l.client.apart(func() { // who may not read claims is told how to ask
+		claim, err = kube.Fetch[*corev1.PersistentVolumeClaim](ctx, l.client, kube.Key{Namespace: ref.Namespace, Name: ref.Name})
+	})
+	if apierrors.IsNotFound(err) || err == nil && ref.UID != "" && claim.UID != ref.UID {
+		return fmt.Sprintf("%s/%s, which does not exist (any more)", ref.Namespace, ref.Name)
+	}
+	return fmt.Sprintf("%s/%s: provisioner explain -n %[1]s %[2]s", ref.Namespace, ref.Name)
 }
 
 // explainVolume asks the room of volumes about the volume of the claim.
@@ -51,6 +65,7 @@ func (l *claimLook) explainVolume(ctx context.Context, name string) {
 		return
 	}
 	m.Object.State = volumeFacts(l.volume)
+	told := l.tell(ctx, l.volume, kindVolume)
 	if class := provision.VolumeClass(l.volume); class != "" {
 		_, _ = fill(ctx, l.look, l.classes, kube.Key{Name: class}) // needed only without a record of secrets
 	}
@@ -71,13 +86,27 @@ func (l *claimLook) explainVolume(ctx context.Context, name string) {
 	step = l.deletionWithSecret(ctx, in, step)
 	var found []hindrance
 	if _, ok := step.(provision.Delete); ok {
-		found = l.unserved(ctx, nil)
+		found = append(l.unserved(ctx, nil), l.undeleted(told)...)
 	}
 	l.add(m, []any{step}, adviseAgainst(found, adviseVolume(in, step)))
 	l.hinder(step, found)
 	if wait, ok := step.(provision.WaitDetached); ok {
 		l.report.Machines[len(l.report.Machines)-1].Event = provision.StillAttached(name, wait.Node)
 	}
+}
+
+// undeleted is what was told last of a deletion that is tried again.
+func (l *claimLook) undeleted(told []*corev1.Event) []hindrance {
+	var last *corev1.Event
+	for _, e := range told {
+		if e.Type == corev1.EventTypeWarning && e.Reason == wellknown.ReasonVolumeFailedDelete {
+			last = e
+		}
+	}
+	if last == nil || !fault.IsFromDriver(last.Message) {
+		return nil
+	}
+	return []hindrance{{why: fmt.Sprintf("the deletion failed, %s ago: %s", span(l.Clock.Since(timeOf(last))), last.Message), advice: adviseDeletion(last.Message)}}
 }
 
 func volumeFacts(v *corev1.PersistentVolume) []Fact {

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/csi-tandem/csi-tandem/pkg/provision"
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 )
 
 // Words are what is said about a step.
@@ -86,5 +86,5 @@ func said(err error) string {
 	if err == nil {
 		return text(err)
 	}
-	return provision.Sentence(err)
+	return fault.Sentence(err)
 }

@@ -61,6 +61,9 @@ func readOnly(t *testing.T, h *kit.Harness, explain func() (*Report, error)) *Re
 		if r.Verb != "get" && r.Verb != "list" || r.Resource == "secrets" && !r.Bare {
 			t.Errorf("an explanation sent %s %s %v", r.Verb, r.Resource, r.Key)
 		}
+		if inPod := report.Driver.Source == "the driver said so itself"; inPod && !mayInPod(t, r.Verb, r.Resource) {
+			t.Errorf("the component explain lacks %s %s", r.Verb, r.Resource)
+		}
 	}
 	if lines := h.Log.Lines(); len(lines) > 0 {
 		t.Errorf("an explanation had effects: %q", lines)

@@ -119,6 +119,18 @@ func IsNotFound(err error) bool {
 	return e != nil && e.Code == codes.NotFound
 }
 
+// IsExisting tells that the driver has an object of that name already, and takes it for another than is asked for.
+func IsExisting(err error) bool {
+	e := Of(err)
+	return e != nil && e.Code == codes.AlreadyExists
+}
+
+// IsOfRequest tells that the driver has refused the words or the numbers of a request.
+func IsOfRequest(err error) bool {
+	e := Of(err)
+	return e != nil && (e.Code == codes.InvalidArgument || e.Code == codes.OutOfRange)
+}
+
 // IsBusy tells that the driver already works on the same object (Aborted) or is not there yet
 // (Unavailable): the next try may come soon.
 func IsBusy(err error) bool {

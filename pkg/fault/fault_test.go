@@ -73,6 +73,9 @@ func TestProvesNothing(t *testing.T) {
 	if ProvesNothing(New(CreateSnapshot, status.Error(codes.NotFound, ""))) {
 		t.Error("a snapshot has its source in the request: without it nothing was made")
 	}
+	if !ProvesNothing(New(CreateSnapshot, status.Error(codes.AlreadyExists, ""))) {
+		t.Error("a snapshot of the name may be the one that the earlier call has made")
+	}
 }
 
 func TestMarks(t *testing.T) {

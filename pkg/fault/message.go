@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 )
@@ -16,6 +17,15 @@ func IsSameMessage(a, b string) bool { return a == b || Essence(a) == Essence(b)
 
 // Essence is what errors that say the same to a reader have in common.
 func Essence(message string) string { return counters.ReplaceAllString(message, "#") }
+
+// Sentence is what users are told of an error: what happened, and then what would help, where the error knows it.
+func Sentence(err error) string {
+	var knows interface{ Advice() string }
+	if !errors.As(err, &knows) || knows.Advice() == "" {
+		return err.Error()
+	}
+	return err.Error() + "; " + knows.Advice()
+}
 
 // IsFromDriver tells that a message carries the words of a driver, as the text of an Error.
 func IsFromDriver(message string) bool { return strings.Contains(message, "rpc error: code = ") }

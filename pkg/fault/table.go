@@ -32,7 +32,7 @@ func Classify(op Operation, code codes.Code) Class {
 // ProvesNothing tells the codes that are final for the call that got them, but do not prove that an
 // earlier call with an open outcome made nothing: the driver may refuse before it looks. When a volume is
 // made from a source, that the source is gone or not fit is often found out before the name is looked up.
-// And a driver that finds a volume of the name, and takes it for another, may have made it by that call.
+// And a driver that finds a volume or a snapshot of the name, and takes it for another, may have made it by that call.
 func ProvesNothing(err error) bool {
 	e := Of(err)
 	if e == nil {
@@ -41,8 +41,10 @@ func ProvesNothing(err error) bool {
 	switch e.Code {
 	case codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted:
 		return true
-	case codes.NotFound, codes.FailedPrecondition, codes.AlreadyExists:
+	case codes.NotFound, codes.FailedPrecondition:
 		return e.Op == CreateVolume
+	case codes.AlreadyExists:
+		return e.Op == CreateVolume || e.Op == CreateSnapshot
 	default:
 		return e.Class == Uncertain
 	}

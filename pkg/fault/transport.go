@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -24,3 +25,17 @@ var transport = regexp.MustCompile(`(?i)message (?:after decompression )?larger 
 // asked once more. Nor does the text tell which side says so. "Trying to send" is what a request that never left would get as
 // well, but this side's bound is 2 GiB: who says it is the driver's side, of an answer, or of a call of its own.
 func isOfTransport(state *status.Status) bool { return transport.MatchString(state.Message()) }
+
+// undialled are gRPC's words when nobody listens at the socket.
+const undialled = "transport: Error while dialing"
+
+// IsUnreached tells that a call never left: the driver has turned nothing away, and says nothing about how much it bears.
+func IsUnreached(err error) bool {
+	e := Of(err)
+	return e != nil && e.Code == codes.Unavailable && strings.Contains(e.Text, undialled)
+}
+
+// IsUnreachedIn tells the same of a message that carries the error.
+func IsUnreachedIn(message string) bool {
+	return CodeIn(message) == codes.Unavailable.String() && strings.Contains(message, undialled)
+}

@@ -52,3 +52,25 @@ func TestShorten(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreached: only what never left says nothing of the driver's strength; what broke on the way may have been too much for it.
+func TestUnreached(t *testing.T) {
+	const refused = `connection error: desc = "transport: Error while dialing: dial unix /csi/csi.sock: connect: connection refused"`
+	for _, c := range []struct {
+		code codes.Code
+		text string
+		want bool
+	}{
+		{codes.Unavailable, refused, true},
+		{codes.Internal, refused, false},
+		{codes.Unavailable, "error reading from server: EOF", false},
+		{codes.Unavailable, "overloaded", false},
+	} {
+		if got := IsUnreached(New(CreateVolume, status.Error(c.code, c.text))); got != c.want {
+			t.Errorf("%v, %q: %v", c.code, c.text, got)
+		}
+	}
+	if IsUnreached(nil) {
+		t.Error("no error at all is one")
+	}
+}

@@ -19,14 +19,15 @@ func isLostOnTheWay(e *Error) bool {
 }
 
 // IsEvasive tells that the driver's answer says nothing about the outcome of an earlier call, and that the
-// driver is not at work any more: a vague answer, or a refusal at the door. Such answers may go on for ever.
+// driver is not at work any more: a vague answer, a refusal at the door, or the word that there is something else of the name, which may be
+// what that call has made. Such answers may go on for ever.
 func IsEvasive(err error) bool {
 	e := Of(err)
 	if e == nil {
 		return false
 	}
 	switch e.Code {
-	case codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted:
+	case codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted, codes.AlreadyExists:
 		return true
 	default:
 		return IsVague(err)

@@ -28,6 +28,7 @@ func TestIsVague(t *testing.T) {
 func TestIsEvasive(t *testing.T) {
 	evasive := map[codes.Code]bool{
 		codes.Internal: true, codes.Unknown: true, codes.PermissionDenied: true, codes.Unauthenticated: true, codes.ResourceExhausted: true,
+		codes.AlreadyExists: true,
 	}
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		if got := IsEvasive(New(CreateSnapshot, status.Error(code, ""))); got != evasive[code] {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -62,22 +61,7 @@ func (c *Content) DeepCopy() *Content {
 }
 
 // ContentList is a list of contents.
-type ContentList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []Content `json:"items"`
-}
-
-// DeepCopyObject implements runtime.Object.
-func (l *ContentList) DeepCopyObject() runtime.Object {
-	copied := *l
-	copied.Items = make([]Content, len(l.Items))
-	for i := range l.Items {
-		copied.Items[i] = *l.Items[i].DeepCopy()
-	}
-	return &copied
-}
+type ContentList = List[Content, *Content]
 
 // packedContent is the form in a cache. The group handle stands beside the content, where no status is needed
 // to hold it.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 )
 
 // FetchCount counts the objects of a kind. It reads one of them and what the server says of the rest, so that
@@ -26,4 +27,13 @@ func FetchCount[T Object](ctx context.Context, c Client) (int, error) {
 		count += int(*rest)
 	}
 	return count, nil
+}
+
+// FetchIsListed tells whether an object of the name is there, for who may list its kind and get none of it.
+func FetchIsListed[T Object](ctx context.Context, c Client, name string) (bool, error) {
+	list, err := c.List(ctx, ResourceOf[T](), "", metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), Limit: 1})
+	if err != nil {
+		return false, err
+	}
+	return meta.LenList(list) > 0, nil
 }

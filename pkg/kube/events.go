@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ type Recorder interface {
 	Normal(obj Object, reason, message string)
 	// Warning tells of something that somebody should look at.
 	Warning(obj Object, reason, message string)
+	// Shared is a Warning to which several processes come alike, each for itself: it is there once.
+	Shared(obj Object, reason, message string)
 }
 
 const (
@@ -93,39 +96,68 @@ func (w *EventWriter) Warning(obj Object, reason, message string) {
 	w.record(obj, corev1.EventTypeWarning, reason, message)
 }
 
-func (w *EventWriter) record(obj Object, kind, reason, message string) {
+// Shared implements Recorder. Whoever comes to the same gives the event the same name, and the API server takes one.
+func (w *EventWriter) Shared(obj Object, reason, message string) {
+	w.record(obj, corev1.EventTypeWarning, reason, message, nameShared)
+}
+
+func (w *EventWriter) record(obj Object, kind, reason, message string, edits ...func(e *corev1.Event, before uint64)) {
 	message = shorten(message)
-	if !w.isNew(digest(string(obj.GetUID()), reason), message) {
+	before, isNew := w.isNew(digest(string(obj.GetUID()), reason), message)
+	if !isNew {
 		return
 	}
+	event := w.build(obj, kind, reason, message)
+	for _, edit := range edits {
+		edit(event, before)
+	}
 	select {
-	case w.queue <- w.build(obj, kind, reason, message):
+	case w.queue <- event:
 	default: // the API server is far behind; objects and metrics still tell the state
 	}
 }
 
-// shorten makes a message that the API takes: drivers say what they like, at any length.
+// nameShared makes the name of what is told and of what, without anything of who tells it or when. What was told before is in it, so that
+// what becomes true again is told again.
+func nameShared(e *corev1.Event, before uint64) {
+	e.Name = fmt.Sprintf("%.230s.%x", e.InvolvedObject.Name, digest(string(e.InvolvedObject.UID), e.Reason, e.Message, strconv.FormatUint(before, 36)))
+}
+
+// minEventCause is what is left at least of what happened, so that what helps is whole.
+const minEventCause = 64
+
+// shorten makes a message that the API takes: names are long, and drivers say what they like, at any length. What helps ends a
+// message, after a semicolon, and half a command is of no use: as much of it as there is room for stays, and what happened is cut.
 func shorten(message string) string {
 	message = strings.ToValidUTF8(message, "?")
 	if len(message) <= maxEventMessage {
 		return message
 	}
+	const gap = "..."
+	end := message[len(message)-(maxEventMessage-minEventCause-len(gap)):]
+	if _, whole, found := strings.Cut(end, "; "); found {
+		end = "; " + whole
+	} else {
+		end = ""
+	}
 	// Cutting may split the last character.
-	return strings.ToValidUTF8(message[:maxEventMessage-3], "") + "..."
+	return strings.ToValidUTF8(message[:maxEventMessage-len(gap)-len(end)], "") + gap + end
 }
 
-func (w *EventWriter) isNew(key uint64, message string) bool {
+// isNew tells whether a message is to be told, and gives what was told before of the same object for the same reason, if anything was.
+func (w *EventWriter) isNew(key uint64, message string) (before uint64, isNew bool) {
 	now, said := w.clock.Now().Unix(), digest(essence(message))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if before, ok := w.last[key]; ok && before.message == said && now-before.at < int64(eventRepeat/time.Second) {
-		return false
+	last, ok := w.last[key]
+	if ok && last.message == said && now-last.at < int64(eventRepeat/time.Second) {
+		return last.message, false
 	}
 	if len(w.last) >= eventMemory {
 		w.makeRoom(now)
 	}
 	w.last[key] = told{said, now}
-	return true
+	return last.message, true
 }
 
 // makeRoom forgets what is old, and else everything: forgetting costs a repeated event, remembering all costs memory.

@@ -87,6 +87,32 @@ func TestEventIsToldOnce(t *testing.T) {
 
 // Drivers put request ids and times into their errors; this would catch one event for each try. In our own
 // messages a number is news.
+// What several tell alike is one event, each time that it becomes true: the second time as well, and by all of them. Catches a name that is
+// the same again, under which the API server shows what was so long ago, and one that is another for each who tells it.
+func TestSharedEvents(t *testing.T) {
+	h := kit.New(t)
+	one, stopOne := startWriter(t, h)
+	two, stopTwo := startWriter(t, h)
+	claim := stored(t, h, kit.Claim("data"))
+	for n, message := range []string{"nobody serves a", "nobody serves b", "nobody serves a"} {
+		one.Shared(claim, "Unserved", message)
+		two.Shared(claim, "Unserved", message)
+		awaitEvents(t, h, n+1)
+		h.Clock.Step(time.Minute)
+	}
+	stopOne()
+	stopTwo()
+	var newest *corev1.Event
+	for _, e := range events(h) {
+		if newest == nil || e.LastTimestamp.After(newest.LastTimestamp.Time) {
+			newest = e
+		}
+	}
+	if n := len(events(h)); n != 3 || newest.Message != "nobody serves a" {
+		t.Errorf("%d events, the newest %+v", n, newest)
+	}
+}
+
 func TestEventLooksPastRequestIDs(t *testing.T) {
 	h := kit.New(t)
 	writer, stop := startWriter(t, h)

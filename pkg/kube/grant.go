@@ -45,12 +45,7 @@ type ReferenceGrantTo struct {
 }
 
 // ReferenceGrantList is a list of them.
-type ReferenceGrantList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []ReferenceGrant `json:"items"`
-}
+type ReferenceGrantList = List[ReferenceGrant, *ReferenceGrant]
 
 // DeepCopyObject implements runtime.Object.
 func (g *ReferenceGrant) DeepCopyObject() runtime.Object { return g.deepCopy() }
@@ -67,15 +62,6 @@ func (g *ReferenceGrant) deepCopy() *ReferenceGrant {
 			name := *to.Name
 			copied.Spec.To[i].Name = &name
 		}
-	}
-	return copied
-}
-
-// DeepCopyObject implements runtime.Object.
-func (l *ReferenceGrantList) DeepCopyObject() runtime.Object {
-	copied := &ReferenceGrantList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
-	for i := range l.Items {
-		copied.Items = append(copied.Items, *l.Items[i].deepCopy())
 	}
 	return copied
 }

@@ -28,6 +28,7 @@ const (
 	BySegment        = "segment"
 	BySlot           = "slot"
 	ByNode           = "node"
+	ByInTree         = "inTree"
 )
 
 // ClaimIndexes are the ways to find claims.
@@ -91,6 +92,7 @@ func VolumeIndexes() map[string]Index[*corev1.PersistentVolume] {
 			}
 			return []string{HandleKey(v.Spec.CSI.Driver, v.Spec.CSI.VolumeHandle)}
 		},
+		ByInTree: func(v *corev1.PersistentVolume) []string { return present(inTreeID(v)) },
 	}
 }
 

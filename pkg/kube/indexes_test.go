@@ -66,6 +66,13 @@ func TestVolumeAndAttachmentIndexes(t *testing.T) {
 	if got := found(foreign, kube.VolumeIndexes()); len(got) != 0 {
 		t.Errorf("a volume without CSI and claim is found under %v", got)
 	}
+	old := kit.Volume("old", func(v *corev1.PersistentVolume) {
+		v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://zone/vol-1"}}
+	})
+	kube.TrimVolume(kit.DriverName)(old)
+	if diff := cmp.Diff(map[string][]string{kube.ByInTree: {"vol-1"}}, found(old, kube.VolumeIndexes())); diff != "" {
+		t.Error(diff)
+	}
 	attachment := kit.Attachment("a", "pv", "node")
 	if diff := cmp.Diff(map[string][]string{kube.ByVolume: {"pv"}}, found(attachment, kube.AttachmentIndexes())); diff != "" {
 		t.Error(diff)

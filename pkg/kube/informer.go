@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -83,14 +84,17 @@ func NewInformer[T Object](c Client, options InformerOptions[T]) *Informer[T] {
 	narrow := func(o *metav1.ListOptions) {
 		o.LabelSelector, o.FieldSelector = options.LabelSelector, options.FieldSelector
 	}
+	pages := lister[T]{client: c, informer: i, narrow: narrow}
 	i.listWatch = &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			narrow(&o)
-			list, err := c.List(ctx, i.resource, options.Namespace, o)
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			list, err := pages.list(ctx)
 			i.note(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if o.SendInitialEvents != nil {
+				return nil, errors.ErrUnsupported // then it asks for a list, which comes in pages
+			}
 			narrow(&o)
 			w, err := c.Watch(ctx, i.resource, options.Namespace, o)
 			i.note(err)

@@ -8,11 +8,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// intake is the side of an informer that the reflector fills. A streamed first list is packed as it comes
-// in, so that the objects are never all there whole.
+// intake is the side of an informer that the reflector fills.
 type intake[T Object] struct{ informer *Informer[T] }
 
-var _ cache.TransformingStore = intake[cacheable]{}
+var _ cache.ReflectorStore = intake[cacheable]{}
 
 // cacheable stands for any kind.
 type cacheable = *ReferenceGrant
@@ -27,7 +26,8 @@ func (in intake[T]) Add(obj any) error {
 	defer in.informer.telling.Unlock()
 	switch {
 	case packed != nil:
-		in.take(packed, whole)
+		before, replaced := in.informer.show(packed, whole)
+		in.tell(before, replaced, whole)
 	case in.informer.shelf.has(KeyOf(whole)):
 		in.drop(whole)
 	}
@@ -53,26 +53,36 @@ func (in intake[T]) Delete(obj any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore. What is missing in the list has ended unseen, and is told in its
-// last known state; what is as it was is no news.
-func (in intake[T]) Replace(list []any, _ string) error {
+// see takes in what a list shows; what is as it was is no news.
+func (in intake[T]) see(obj any) (key Key, kept bool, err error) {
+	packed, whole, err := in.accept(obj)
+	if packed == nil {
+		return key, false, err // and Replace tells its end, if it was kept before
+	}
+	in.informer.telling.Lock()
+	defer in.informer.telling.Unlock()
+	if known, ok := in.informer.shelf.lookup(packed.key); !ok || known.GetResourceVersion() != whole.GetResourceVersion() {
+		before, replaced := in.informer.showAhead(packed, whole)
+		in.tell(before, replaced, whole)
+	}
+	return packed.key, true, nil
+}
+
+// Replace implements cache.ReflectorStore, after all of a list has been put away. What is missing in it has ended unseen,
+// and is told in its last known state.
+func (in intake[T]) Replace(list []any, version string) error {
 	i := in.informer
-	i.telling.Lock()
-	defer i.telling.Unlock()
 	listed := make(map[Key]bool, len(list))
 	for _, obj := range list {
-		packed, whole, err := in.accept(obj)
-		if err != nil {
-			return err
+		m, ok := obj.(mark)
+		if !ok {
+			return fmt.Errorf("keeping a list of %s: got %T", i.resource.Kind, obj)
 		}
-		if packed == nil {
-			continue
-		}
-		listed[packed.key] = true
-		if kept, ok := i.shelf.lookup(packed.key); !ok || kept.GetResourceVersion() != whole.GetResourceVersion() {
-			in.take(packed, whole)
-		}
+		listed[Key(m)] = true
 	}
+	i.telling.Lock()
+	defer i.telling.Unlock()
+	i.seenUpTo(version) // all of it is on the shelf by now
 	for _, key := range i.shelf.keys() {
 		if listed[key] {
 			continue
@@ -98,46 +108,24 @@ func (in intake[T]) Resync() error {
 	return nil
 }
 
-// Transformer implements cache.TransformingStore.
-func (in intake[T]) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		packed, _, err := in.accept(obj)
-		if err == nil && packed == nil {
-			return unwanted{}, nil
-		}
-		return packed, err
-	}
-}
-
-// unwanted stands in a streamed first list for an object that is not kept.
-type unwanted struct{}
-
-// accept trims and packs what comes from the API server; what the transformer has packed it unpacks. Nothing is
-// packed of what is not kept.
+// accept trims and packs what comes from the API server. Nothing is packed of what is not kept.
 func (in intake[T]) accept(obj any) (*item[T], T, error) {
-	switch o := obj.(type) {
-	case *item[T]:
-		return o, unpack(*o), nil
-	case unwanted:
-		var none T
-		return nil, none, nil
-	case T:
-		o.SetManagedFields(nil)
-		wanted := in.informer.keep == nil || in.informer.keep(o)
-		if in.informer.trim != nil {
-			in.informer.trim(o)
-		}
-		if !wanted {
-			return nil, o, nil
-		}
-		return in.informer.shelf.pack(o), o, nil
+	o, ok := obj.(T)
+	if !ok {
+		return nil, o, fmt.Errorf("keeping %s: got %T", in.informer.resource.Kind, obj)
 	}
-	var none T
-	return nil, none, fmt.Errorf("keeping %s: got %T", in.informer.resource.Kind, obj)
+	o.SetManagedFields(nil)
+	wanted := in.informer.keep == nil || in.informer.keep(o)
+	if in.informer.trim != nil {
+		in.informer.trim(o)
+	}
+	if !wanted {
+		return nil, o, nil
+	}
+	return in.informer.shelf.pack(o), o, nil
 }
 
-func (in intake[T]) take(packed *item[T], whole T) {
-	before, replaced := in.informer.show(packed, whole)
+func (in intake[T]) tell(before T, replaced bool, whole T) {
 	change := Change[T]{New: whole}
 	if replaced {
 		change.Old = before

@@ -18,13 +18,6 @@ type Owned[K any] struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 }
 
-// OwnedList is a list of them.
-type OwnedList[K any] struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Owned[K] `json:"items"`
-}
-
 // The kinds that can stand between a pod and what is installed.
 type (
 	ReplicaSet  = Owned[replicaSet]
@@ -39,23 +32,12 @@ type (
 )
 
 func registerOwned[K any](gv schema.GroupVersion, kind, plural string) {
-	register[*Owned[K]](gv, kind, plural, true, &OwnedList[K]{})
+	register[*Owned[K]](gv, kind, plural, true, &List[Owned[K], *Owned[K]]{})
 }
 
 // DeepCopyObject implements runtime.Object.
 func (o *Owned[K]) DeepCopyObject() runtime.Object {
 	copied := &Owned[K]{TypeMeta: o.TypeMeta}
 	o.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
-	return copied
-}
-
-// DeepCopyObject implements runtime.Object.
-func (l *OwnedList[K]) DeepCopyObject() runtime.Object {
-	copied := &OwnedList[K]{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
-	for i := range l.Items {
-		if item, ok := l.Items[i].DeepCopyObject().(*Owned[K]); ok {
-			copied.Items = append(copied.Items, *item)
-		}
-	}
 	return copied
 }

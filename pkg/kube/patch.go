@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Patch is the one way to change an existing object: mutate edits a copy, and the difference is sent
@@ -81,22 +82,15 @@ func replaced(r Resource, obj metav1.Object, err error) error {
 
 // difference is the merge patch from one object to another, nil when they are alike.
 func difference(from, to Object, locked bool) ([]byte, error) {
-	before, err := json.Marshal(from)
+	before, err := fieldsOf(from)
 	if err != nil {
-		return nil, fmt.Errorf("encoding %T: %w", from, err)
+		return nil, err
 	}
-	after, err := json.Marshal(to)
+	after, err := fieldsOf(to)
 	if err != nil {
-		return nil, fmt.Errorf("encoding %T: %w", to, err)
+		return nil, err
 	}
-	data, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil {
-		return nil, fmt.Errorf("comparing %T: %w", from, err)
-	}
-	fields := map[string]any{}
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, fmt.Errorf("reading the difference of %T: %w", from, err)
-	}
+	fields := mergePatch(before, after)
 	if len(fields) == 0 {
 		return nil, nil
 	}
@@ -112,6 +106,42 @@ func difference(from, to Object, locked bool) ([]byte, error) {
 	}
 	fields["metadata"] = metadata
 	return json.Marshal(fields)
+}
+
+// fieldsOf is an object as it is sent. Whole numbers stay whole: a time in nanoseconds or a size in bytes is more than a float holds.
+func fieldsOf(obj Object) (map[string]any, error) {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", obj, err)
+	}
+	fields := map[string]any{}
+	if err := utiljson.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("reading the fields of %T: %w", obj, err)
+	}
+	return fields, nil
+}
+
+// mergePatch is what makes one set of fields of another (RFC 7386). Libraries that do it take all numbers for floats.
+func mergePatch(from, to map[string]any) map[string]any {
+	patch := map[string]any{}
+	for name := range from {
+		if _, stays := to[name]; !stays {
+			patch[name] = nil
+		}
+	}
+	for name, now := range to {
+		was, old := from[name].(map[string]any)
+		is, compound := now.(map[string]any)
+		switch {
+		case old && compound:
+			if inner := mergePatch(was, is); len(inner) > 0 {
+				patch[name] = inner
+			}
+		case !reflect.DeepEqual(from[name], now):
+			patch[name] = now
+		}
+	}
+	return patch
 }
 
 // keepOthers lets a patch that would remove a whole map remove only the keys that were seen in it. The server may

@@ -66,12 +66,7 @@ type PodReason struct {
 }
 
 // PodList is a list of them.
-type PodList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []Pod `json:"items"`
-}
+type PodList = List[Pod, *Pod]
 
 // ClaimNames are the claims that the pod uses, those made with it included.
 func (p *Pod) ClaimNames() []string {
@@ -98,13 +93,4 @@ func (p *Pod) deepCopy() *Pod {
 	copied.Status.Conditions = slices.Clone(p.Status.Conditions)
 	copied.Status.Init, copied.Status.Containers = slices.Clone(p.Status.Init), slices.Clone(p.Status.Containers)
 	return &copied
-}
-
-// DeepCopyObject implements runtime.Object.
-func (l *PodList) DeepCopyObject() runtime.Object {
-	copied := &PodList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
-	for i := range l.Items {
-		copied.Items = append(copied.Items, *l.Items[i].deepCopy())
-	}
-	return copied
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // Resource is one kind of object that the sidecars know.
@@ -111,6 +113,8 @@ func init() {
 	register[*snapv1.VolumeSnapshot](snap, "VolumeSnapshot", "volumesnapshots", true, &snapv1.VolumeSnapshotList{})
 	register[*snapv1.VolumeSnapshotClass](snap, "VolumeSnapshotClass", "volumesnapshotclasses", false, &snapv1.VolumeSnapshotClassList{})
 	register[*ReferenceGrant](grantVersion, "ReferenceGrant", "referencegrants", true, &ReferenceGrantList{})
+	register[*GroupSnapshot](groupVersion, wellknown.KindVolumeGroupSnapshot, "volumegroupsnapshots", true, &GroupSnapshotList{})
+	register[*GroupSnapshotClass](groupVersion, "VolumeGroupSnapshotClass", "volumegroupsnapshotclasses", false, &GroupSnapshotClassList{})
 	register[*Content](snap, "VolumeSnapshotContent", "volumesnapshotcontents", false, &ContentList{})
 	register[*Pod](core, "Pod", "pods", true, &PodList{})
 	registerOwned[replicaSet](appsVersion, "ReplicaSet", "replicasets")

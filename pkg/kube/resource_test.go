@@ -43,6 +43,8 @@ func TestEveryTypeHasItsResource(t *testing.T) {
 		{kube.ResourceOf[*snapv1.VolumeSnapshotClass](), snapshots, "volumesnapshotclasses", false},
 		{kube.ResourceOf[*kube.Content](), snapshots, "volumesnapshotcontents", false},
 		{kube.ResourceOf[*kube.ReferenceGrant](), "gateway.networking.k8s.io/v1beta1", "referencegrants", true},
+		{kube.ResourceOf[*kube.GroupSnapshot](), "groupsnapshot.storage.k8s.io/v1", "volumegroupsnapshots", true},
+		{kube.ResourceOf[*kube.GroupSnapshotClass](), "groupsnapshot.storage.k8s.io/v1", "volumegroupsnapshotclasses", false},
 		{kube.ResourceOf[*kube.Pod](), core, "pods", true},
 		{kube.ResourceOf[*kube.ReplicaSet](), "apps/v1", "replicasets", true},
 		{kube.ResourceOf[*kube.DaemonSet](), "apps/v1", "daemonsets", true},

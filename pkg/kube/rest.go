@@ -6,12 +6,15 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 var (
@@ -77,12 +80,25 @@ func NewClient(config *rest.Config) (Client, error) {
 const metadataOnly = runtime.ContentTypeJSON + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 func (s *server) Fetch(ctx context.Context, r Resource, key Key, into Object) error {
+	if cannotExist(r, key) {
+		return apierrors.NewNotFound(r.GroupResource(), key.Name)
+	}
 	request := s.of(r).Get().
 		NamespaceIfScoped(key.Namespace, r.Namespaced).Resource(r.Plural).Name(key.Name)
 	if _, ok := into.(*metav1.PartialObjectMetadata); ok {
 		request.SetHeader("Accept", metadataOnly)
 	}
 	return request.Do(ctx).Into(into)
+}
+
+// cannotExist tells that no object can have the key. References say what their writers like, such as nothing at all, and the client
+// refuses to ask for that with an error that would leave open for ever what is certain.
+func cannotExist(r Resource, key Key) bool {
+	return !isPathSegment(key.Name) || r.Namespaced && !isPathSegment(key.Namespace)
+}
+
+func isPathSegment(name string) bool {
+	return name != "" && len(path.IsValidPathSegmentName(name)) == 0
 }
 
 func (s *server) Create(ctx context.Context, r Resource, obj, into Object) error {
@@ -108,9 +124,15 @@ func (s *server) Delete(ctx context.Context, r Resource, key Key, options metav1
 
 func (s *server) List(ctx context.Context, r Resource, namespace string, options metav1.ListOptions) (runtime.Object, error) {
 	list := r.NewList()
-	err := s.of(r).Get().
+	request := s.of(r).Get().
 		NamespaceIfScoped(namespace, r.Namespaced && namespace != "").Resource(r.Plural).
-		VersionedParams(&options, parameterCodec).Do(ctx).Into(list)
+		VersionedParams(&options, parameterCodec)
+	if options.Continue != "" {
+		// The pages of a list count as one request: a limit that somebody has set for the work must not make the start of a
+		// large cluster's sidecar take minutes.
+		request.Throttle(flowcontrol.NewFakeAlwaysRateLimiter())
+	}
+	err := request.Do(ctx).Into(list)
 	return list, err
 }
 

@@ -122,8 +122,15 @@ func (s *Store[T]) HasGone(found T) bool {
 func (s *Store[T]) Show(obj T) (before T, replaced bool) { return s.show(s.shelf.pack(obj), obj) }
 
 func (s *Store[T]) show(packed *item[T], obj T) (before T, replaced bool) {
+	before, replaced = s.showAhead(packed, obj)
+	s.seenUpTo(obj.GetResourceVersion())
+	return before, replaced
+}
+
+// showAhead shows an object of a list that is not there whole: what the list has newer may be on a later page, so that its version
+// says nothing about own writes of other objects yet.
+func (s *Store[T]) showAhead(packed *item[T], obj T) (before T, replaced bool) {
 	before, replaced = s.shelf.put(packed, obj)
-	s.seenUpTo(obj)
 	key := KeyOf(obj)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +146,7 @@ func (s *Store[T]) show(packed *item[T], obj T) (before T, replaced bool) {
 // Drop takes out an object whose end the watch shows, in its last state as far as that is known.
 func (s *Store[T]) Drop(last T) {
 	s.shelf.remove(KeyOf(last))
-	s.seenUpTo(last)
+	s.seenUpTo(last.GetResourceVersion())
 	key := KeyOf(last)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,11 +158,11 @@ func (s *Store[T]) Drop(last T) {
 	}
 }
 
-func (s *Store[T]) seenUpTo(shown T) {
+func (s *Store[T]) seenUpTo(version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isAhead(shown) {
-		s.seen = shown.GetResourceVersion()
+	if s.seen == "" || compare(version, s.seen) > 0 {
+		s.seen = version
 	}
 }
 

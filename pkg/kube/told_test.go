@@ -21,7 +21,7 @@ func TestToldEventsTakeLittle(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for n := range eventMemory {
 		uid, message := fmt.Sprintf("%036d", n), fmt.Sprintf("rpc error: code = Internal desc = %s%d", strings.Repeat("x", 900), n)
-		if !w.isNew(digest(uid, "Failed"), message) {
+		if _, isNew := w.isNew(digest(uid, "Failed"), message); !isNew {
 			t.Fatal("not told of object", n)
 		}
 	}
@@ -45,7 +45,7 @@ func TestOldEventsGoFirst(t *testing.T) {
 	for n := range 200 {
 		w.isNew(key(eventMemory+n), "no")
 	}
-	if w.isNew(key(eventMemory+50), "no") || len(w.last) > 200 {
+	if _, isNew := w.isNew(key(eventMemory+50), "no"); isNew || len(w.last) > 200 {
 		t.Errorf("told again, or %d are remembered", len(w.last))
 	}
 	for n := range 3 * eventMemory {

@@ -65,7 +65,7 @@ var (
 )
 
 // TrimVolume keeps of a volume what its end takes and where it can be reached, and of those of other drivers
-// which handle they have for whom. Volumes in the form from before a migration are translated as a whole.
+// which handle they have for whom, in the form from before a driver too. Those of the driver in that form are translated as a whole.
 func TrimVolume(driver string) func(*corev1.PersistentVolume) {
 	return func(v *corev1.PersistentVolume) {
 		TrimApplied(v)
@@ -84,6 +84,8 @@ func TrimVolume(driver string) func(*corev1.PersistentVolume) {
 		}
 		if source := v.Spec.CSI; source != nil {
 			spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: source.Driver, VolumeHandle: source.VolumeHandle}
+		} else if inTreeID(v) != "" {
+			spec.PersistentVolumeSource = v.Spec.PersistentVolumeSource
 		}
 		if ref := v.Spec.ClaimRef; ref != nil {
 			spec.ClaimRef = &corev1.ObjectReference{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}

@@ -16,7 +16,9 @@ type Mistake struct {
 	Keys []string
 	// Tokens are what may stand in their values; nil where the values are not the mistake.
 	Tokens []string
-	err    error
+	// wants is what the keys have to be, where it is not about their values' tokens.
+	wants string
+	err   error
 }
 
 func (m *Mistake) Error() string { return m.err.Error() }
@@ -25,7 +27,7 @@ func (m *Mistake) Unwrap() error { return m.err }
 // Place says which parameters of a class have to be looked at, and what may stand in them.
 func (m *Mistake) Place(class string) string {
 	if len(m.Tokens) == 0 {
-		return fmt.Sprintf("look at %s of %s, which have to be there both, or none", Parameters(m.Keys), class)
+		return fmt.Sprintf("look at %s of %s, %s", Parameters(m.Keys), class, m.wants)
 	}
 	return fmt.Sprintf("look at %s of %s, which may hold these and no other tokens: %s", Parameters(m.Keys), class, strings.Join(m.Tokens, ", "))
 }

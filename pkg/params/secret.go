@@ -76,20 +76,23 @@ func (k Kind) String() string { return kinds[k].title }
 // because the user meant something else than the default.
 func ResolveSecret(kind Kind, parameters map[string]string, tokens Tokens) (*corev1.SecretReference, error) {
 	keys := kinds[kind]
-	name, namespace, err := templates(kind, parameters)
-	if err != nil {
-		return nil, &Mistake{Keys: keys.written(parameters), err: fmt.Errorf("failed to get name and namespace template from params: %w", err)}
+	name, namespace, mistake := templates(kind, parameters)
+	if mistake != nil {
+		mistake.err = fmt.Errorf("failed to get name and namespace template from params: %w", mistake.err)
+		return nil, mistake
 	}
 	if name == "" && keys.hasDefault {
 		keys = kinds[Default]
-		if name, namespace, err = templates(Default, parameters); err != nil {
-			return nil, &Mistake{Keys: keys.written(parameters), err: fmt.Errorf("failed to get default name and namespace template from params: %w", err)}
+		if name, namespace, mistake = templates(Default, parameters); mistake != nil {
+			mistake.err = fmt.Errorf("failed to get default name and namespace template from params: %w", mistake.err)
+			return nil, mistake
 		}
 	}
 	if name == "" {
 		return nil, nil
 	}
 	resolved := &corev1.SecretReference{}
+	var err error
 	// The namespace first: with both wrong, users of such sidecars have always seen this error.
 	if resolved.Namespace, err = namespaceOf(namespace, tokens.Namespace); err != nil {
 		return nil, &Mistake{Keys: present(parameters, keys.namespace, keys.oldNamespace), Tokens: tokens.inNamespace(), err: err}
@@ -101,19 +104,25 @@ func ResolveSecret(kind Kind, parameters map[string]string, tokens Tokens) (*cor
 }
 
 // templates returns what the class says for one kind: both empty when it says nothing, else both filled.
-func templates(kind Kind, parameters map[string]string) (name, namespace string, err error) {
+func templates(kind Kind, parameters map[string]string) (name, namespace string, mistake *Mistake) {
 	keys := kinds[kind]
 	name, hasName, twice := either(parameters, keys.name, keys.oldName)
 	namespace, hasNamespace, twiceNamespace := either(parameters, keys.namespace, keys.oldNamespace)
 	switch {
 	case twice || twiceNamespace:
-		err = fmt.Errorf("%s secrets specified in parameters with both \"csi\" and %q keys", keys.title, wellknown.ReservedParameterPrefix)
+		mistake = &Mistake{wants: "of which those without " + wellknown.ReservedParameterPrefix + " are the old names of the others: leave the old ones out",
+			err: fmt.Errorf("%s secrets specified in parameters with both \"csi\" and %q keys", keys.title, wellknown.ReservedParameterPrefix)}
 	case hasName != hasNamespace:
-		err = fmt.Errorf("either name and namespace for %s secrets specified, Both must be specified", keys.title)
+		mistake = &Mistake{wants: "which have to be there both, or none",
+			err: fmt.Errorf("either name and namespace for %s secrets specified, Both must be specified", keys.title)}
 	case hasName && (name == "" || namespace == ""):
-		err = fmt.Errorf("%s secrets specified in parameters but value of either namespace or name is empty", keys.title)
+		mistake = &Mistake{wants: "which need a value both, or have to be left out both",
+			err: fmt.Errorf("%s secrets specified in parameters but value of either namespace or name is empty", keys.title)}
 	}
-	return name, namespace, err
+	if mistake != nil {
+		mistake.Keys = keys.written(parameters)
+	}
+	return name, namespace, mistake
 }
 
 func either(parameters map[string]string, key, oldKey string) (value string, found, twice bool) {

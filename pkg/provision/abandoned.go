@@ -3,6 +3,7 @@
 package provision
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,11 +44,11 @@ func afterNothing(a Answer) Outcome {
 	}
 	next := *a.Attempt.asOpen()
 	if classOf(a.Err) != fault.Exhausted {
-		return KeepTrying{Attempt: &next, Err: a.Err}
+		return KeepTrying{Attempt: &next, Err: a.repeated()}
 	}
 	next.Full = a.Attempt.Full + 1
 	if next.Full < maxFull || a.Attempt.Node == "" {
-		return KeepTrying{Attempt: &next, Err: a.Err}
+		return KeepTrying{Attempt: &next, Err: a.repeated()}
 	}
 	// The pod would wait for a full node for ever. The next request has the same name, so that a volume
 	// which an earlier call has made is its answer, or in its way: it cannot be lost while the claim is
@@ -59,7 +60,7 @@ func afterNothing(a Answer) Outcome {
 	return TryLater{Err: a.advised(), Left: &next}
 }
 
-// afterVague counts the answers that say nothing about an attempt whose claim is gone.
+// afterVague counts the answers that say nothing about an attempt whose claim is gone. All attempts for it are asked in turn.
 func afterVague(a Answer) Outcome {
 	next := *a.Attempt.asOpen()
 	if next.Vague.IsZero() {
@@ -67,12 +68,30 @@ func afterVague(a Answer) Outcome {
 	}
 	if next.Prompt < maxPrompt {
 		after := time.Second << next.Prompt
-		return KeepTrying{Attempt: next.asPrompted(a.Now.Add(after)), Err: a.Err, After: after}
+		return KeepTrying{Attempt: next.asPrompted(a.Now.Add(after)).turned(), Err: a.Err, After: after}
 	}
-	if a.Now.Sub(next.Vague) >= patience {
+	if !slices.ContainsFunc(next.row(), func(p *Attempt) bool { return p.Vague.IsZero() || a.Now.Sub(p.Vague) < patience }) {
 		return LetGo{Name: next.Name(), Err: a.Err}
 	}
-	return next.untold(a.Err)
+	outcome := next.untold(a.Err)
+	outcome.Attempt = outcome.Attempt.turned()
+	return outcome
+}
+
+// mayPriorBeIt tells that what the driver takes for another volume may be that of an attempt before this one.
+func (a Answer) mayPriorBeIt() bool {
+	return a.Attempt.Prior != nil && !a.isAbandoned() && fault.IsExisting(a.Err)
+}
+
+// askPrior goes back to the attempt before this one, whose volume is in the way: that is the claim's then, wherever the claim is to be by now.
+// Without it the claim would wait for ever, since a driver has one volume of a name.
+func (a Answer) askPrior() Outcome {
+	next := *a.Attempt.Prior
+	if a.Attempt.Open {
+		next = *a.Attempt.asOpen().turned()
+	}
+	next.Parked = false
+	return KeepTrying{Attempt: &next, Err: a.advised()}
 }
 
 // untold goes on with an attempt, and tells once that nobody knows what became of it.

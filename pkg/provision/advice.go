@@ -28,15 +28,6 @@ func advise(err error, format string, args ...any) error {
 	return advised{err, fmt.Sprintf(format, args...)}
 }
 
-// Sentence is what users are told of an error: what happened, and then what would help, each once.
-func Sentence(err error) string {
-	var knows interface{ Advice() string }
-	if !errors.As(err, &knows) || knows.Advice() == "" {
-		return err.Error()
-	}
-	return err.Error() + "; " + knows.Advice()
-}
-
 // blameClass advises about parameters of a class, which cannot be changed in place.
 func blameClass(in ClaimInput, err error) error {
 	return advise(err, "make a StorageClass in place of %q with other parameters, as those of a class cannot be changed", in.Class.Name)
@@ -51,7 +42,7 @@ func blameSecrets(in ClaimInput, err error) error {
 		where, asksClaim = mistake.Place(class), mistake.TakesAnnotations(in.Class.Parameters)
 	}
 	if asksClaim {
-		return advise(err, "%s; claim %s/%s has to have the annotations that are named there: set them, or make another class in its place, as parameters of a class cannot be changed",
+		return advise(err, "%s; claim %s/%s has to have the annotations that are named there, with values that make a valid name: set or correct them, or make another class in its place, as parameters of a class cannot be changed",
 			where, in.Claim.Namespace, in.Claim.Name)
 	}
 	return advise(err, "%s; make another class in its place, as parameters of a class cannot be changed", where)
@@ -76,7 +67,7 @@ func classNames(class *storagev1.StorageClass) string {
 
 // nextTry is when what waits for a secret or a VolumeAttributesClass is looked at again: no watch tells of secrets, since nobody may
 // list them, nor of those classes, which few claims name.
-const nextTry = "at its next try, which comes after --retry-interval-max (5m if it is not set) at the latest"
+const nextTry = "within --retry-interval-max (5m if not set)"
 
 // annotating is what wakes the work on an object: each change of the object does.
 func annotating(object string) string {
@@ -107,10 +98,22 @@ func lackSecret(err error, who, goesOn string) error {
 	case apierrors.IsNotFound(err):
 		return advise(err, "%s: create that secret, and %s", who, goesOn)
 	case apierrors.IsForbidden(err):
-		return advise(err, "%s: give the provisioner the right to get secrets, as deploy/provisioner/rbac.yaml does, and %s", who, goesOn)
+		return advise(err, "%s, and %s", wellknown.GrantRight(wellknown.ComponentSecrets, manifest, wellknown.AccountIn(err)), goesOn)
 	}
 	return err
 }
+
+// LackRight advises about a right that the API server has refused to this process. A webhook that refuses says itself what it wants.
+func LackRight(err error) error {
+	account := wellknown.AccountIn(err)
+	if !apierrors.IsForbidden(err) || account == "" {
+		return err
+	}
+	return advise(err, "%s, and it goes on by itself, %s", wellknown.GrantRight("", manifest, account), nextTry)
+}
+
+// manifest has all rights that the work takes.
+const manifest = "deploy/provisioner/rbac.yaml"
 
 // blameDriver advises about what a driver cannot do.
 func blameDriver(c Config, err error) error {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/topology"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
@@ -39,7 +40,7 @@ func expectAdvice(t *testing.T, step ClaimStep) {
 	default:
 		return
 	}
-	said := Sentence(err)
+	said := fault.Sentence(err)
 	if !strings.HasPrefix(said, err.Error()) {
 		t.Errorf("%q does not begin with %q, which is what users know", said, err)
 	}
@@ -70,7 +71,7 @@ func TestSentence(t *testing.T) {
 		{advise(advise(plainError, "inner"), "outer"), "it broke; outer"},
 		{nodeGone, `asking: CSINode "n1" of the selected node not found; the scheduler is asked to choose another node`},
 	} {
-		if got := Sentence(c.err); got != c.want {
+		if got := fault.Sentence(c.err); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -98,10 +99,13 @@ func TestAdviceNamesWhatIsKnown(t *testing.T) {
 		{"parameters of the class", edits{parameters(reserved+"foo", "1")}, []string{`StorageClass in place of "sc"`}},
 		{"half of a secret", edits{parameters(reserved+"secret-name", "s")}, []string{`parameters csi.storage.k8s.io/secret-name and csi.storage.k8s.io/secret-namespace of StorageClass "sc"`,
 			"have to be there both, or none; make another class in its place, as parameters"}},
+		{"a secret by its old names, too", edits{parameters(reserved+"node-stage-secret-name", "s", reserved+"node-stage-secret-namespace", "n", "csiNodeStageSecretName", "s")},
+			[]string{`parameters csi.storage.k8s.io/node-stage-secret-name and csiNodeStageSecretName and`, `of which those without csi.storage.k8s.io/ are the old names of the others: leave the old ones out; make another class`}},
+		{"a secret without a name", edits{parameters(reserved+"secret-name", "", reserved+"secret-namespace", "n")}, []string{"which need a value both, or have to be left out both; make another class"}},
 		{"an unknown token", edits{parameters(reserved+"node-stage-secret-name", "${pvc.nane}", reserved+"node-stage-secret-namespace", "n")},
 			[]string{`parameter csi.storage.k8s.io/node-stage-secret-name of StorageClass "sc"`, "${pv.name}, ${pvc.name}, ${pvc.namespace}, ${pvc.annotations['KEY']} for an annotation that the claim has; make another class"}},
 		{"an annotation that the claim has not", edits{parameters(reserved+"secret-name", "${pvc.annotations['team']}", reserved+"secret-namespace", "n")},
-			[]string{"claim ns1/data has to have the annotations that are named there: set them, or make another class"}},
+			[]string{"claim ns1/data has to have the annotations that are named there, with values that make a valid name: set or correct them, or make another class"}},
 		{"a token that is not for namespaces", edits{parameters("csiNodeStageSecretName", "s", "csiNodeStageSecretNamespace", "${pvc.name}")},
 			[]string{`parameter csiNodeStageSecretNamespace of StorageClass "sc", which may hold these and no other tokens: ${pv.name}, ${pvc.namespace}; make another class`}},
 		{"an annotation never chooses the namespace", edits{parameters(reserved+"secret-name", "s", reserved+"secret-namespace", "${pvc.annotations['team']}")},
@@ -113,7 +117,7 @@ func TestAdviceNamesWhatIsKnown(t *testing.T) {
 			continue
 		}
 		for _, part := range c.says {
-			if said := Sentence(reject.Err); !strings.Contains(said, part) {
+			if said := fault.Sentence(reject.Err); !strings.Contains(said, part) {
 				t.Errorf("%s: %q does not say %q", c.name, said, part)
 			}
 		}
@@ -124,12 +128,14 @@ func TestAdviceNamesWhatIsKnown(t *testing.T) {
 // wait for ever. Catches advice that only says that something goes on by itself, some minutes later.
 func TestMissingSecretsAreAdvised(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "s")
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", errors.New(`User "x:y" cannot get resource`))
 	named := plain(parameters(reserved+"secret-name", "s", reserved+"secret-namespace", "n"))
 	gone := plain(func(in *ClaimInput) { in.Claim, in.Class = nil, nil })
 	recorded := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", Annotations: map[string]string{wellknown.AnnDeletionSecretName: "s", wellknown.AnnDeletionSecretNamespace: "n"}}}
 	gold := "gold"
-	const soon = "--retry-interval-max (5m if it is not set) at the latest"
+	// Catches a remedy that gives the right to another account than the one that lacks it.
+	const grant = "add deploy/components/secrets to deploy/pair or deploy/node, or bind a role such as that in deploy/provisioner/rbac.yaml to x:y, and "
+	const soon = "within --retry-interval-max (5m if not set)"
 	const claim, volume = "kubectl annotate pvc -n ns1 data --overwrite csi-tandem.io/retry=$(date +%s)", "kubectl annotate pv v --overwrite csi-tandem.io/retry=$(date +%s)"
 	const without = "; if it stays missing for 2 minutes, one try is made without it"
 	for _, c := range []struct {
@@ -138,14 +144,14 @@ func TestMissingSecretsAreAdvised(t *testing.T) {
 		says, lets []string
 	}{
 		{"a claim", LackSecret(named, notFound), []string{`StorageClass "sc" names it`, "create that secret", soon, claim}, []string{without}},
-		{"a claim, by rights", LackSecret(named, forbidden), []string{"the right to get secrets", soon, claim}, []string{without}},
+		{"a claim, by rights", LackSecret(named, forbidden), []string{grant, soon, claim}, []string{without}},
 		{"nobody's", LackSecret(gone, notFound), []string{"create that secret", soon}, []string{"annotate"}},
 		{"a deletion", LackDeletionSecret(recorded, notFound), []string{"of the PersistentVolume name it", soon, volume, without}, nil},
-		{"a deletion, by rights", LackDeletionSecret(recorded, forbidden), []string{soon, volume}, []string{without}},
+		{"a deletion, by rights", LackDeletionSecret(recorded, forbidden), []string{grant, soon, volume}, []string{without}},
 		{"an attributes class", blameAttributes(plain(func(in *ClaimInput) { in.Claim.Spec.VolumeAttributesClassName = &gold }), errors.New("no")), []string{`"gold" exists`, soon, claim, "or delete this claim"}, nil},
 		{"an open call", lackAbandonedSecret(notFound), []string{"nobody waits for the volume any more", without}, []string{"annotate"}},
 	} {
-		said := Sentence(c.err)
+		said := fault.Sentence(c.err)
 		for _, part := range c.says {
 			if !strings.Contains(said, part) {
 				t.Errorf("%s: %q does not say %q", c.name, said, part)
@@ -160,7 +166,11 @@ func TestMissingSecretsAreAdvised(t *testing.T) {
 			t.Errorf("%s: %d bytes, and an event holds 1024", c.name, len(said))
 		}
 	}
-	if plainError := errors.New("it broke"); LackSecret(named, plainError) != plainError {
+	if plainError := errors.New("it broke"); LackSecret(named, plainError) != plainError || LackRight(plainError) != plainError {
 		t.Error("advice about an error that is none of a secret")
+	}
+	// A webhook that refuses wants something else than a role.
+	if webhook := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, "v", errors.New("no volumes on Fridays")); fault.Sentence(LackRight(webhook)) != webhook.Error() {
+		t.Error("a role is advised against a webhook")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/csi-tandem/csi-tandem/pkg/topology"
 )
@@ -24,6 +25,8 @@ type Attempt struct {
 	Secret *corev1.SecretReference
 	// Volume is the PersistentVolume without what only the driver's answer can tell.
 	Volume *corev1.PersistentVolume
+	// Class is the StorageClass that the request was built from; empty when that is not known.
+	Class types.UID
 	// Node is the selected node that the request is meant for; empty when it is for no node.
 	Node string
 	// Topology tells whether the answer's places count.
@@ -98,6 +101,9 @@ func (a *Attempt) asOpen() *Attempt {
 	next.Open, next.Full, next.NotBefore = true, 0, time.Time{}
 	return &next
 }
+
+// Unanswered is the attempt after a call of which nobody here knows the answer, as the next process would find it.
+func (a *Attempt) Unanswered() *Attempt { return a.asOpen() }
 
 // asUnmade is the attempt whose good answer is of no use. A removal without an answer may have been done, so that the driver is asked anew.
 // That the call went without the secret says nothing of the removal, which has a try of its own.

@@ -23,13 +23,33 @@ func (a *Attempt) row() (row []*Attempt) {
 	return row
 }
 
-// removalFirst puts a removal before all that may be asked for: the driver can give the same id for that, and what was bound would be
-// destroyed by a removal that is done late.
+// removalFirst puts what is being removed before all that may be asked for: the driver can give the same id for that, and what was bound
+// would be destroyed by a removal that is done late.
 func removalFirst(row []*Attempt) *Attempt {
-	if i := slices.IndexFunc(row, func(a *Attempt) bool { return a.Undoing != nil }); i > 0 {
-		row = slices.Concat(row[i:i+1], row[:i], row[i+1:])
-	}
+	slices.SortStableFunc(row, func(a, b *Attempt) int {
+		switch {
+		case a.Undoing != nil && b.Undoing == nil:
+			return -1
+		case a.Undoing == nil && b.Undoing != nil:
+			return 1
+		}
+		return 0
+	})
 	return inRow(row[0], row[1:]...)
+}
+
+// turned puts the first attempt behind all others: those may find out what it cannot.
+func (a *Attempt) turned() *Attempt {
+	if a.Prior == nil {
+		return a
+	}
+	row := a.row()
+	return inRow(row[1], append(row[2:], row[0])...).asParking()
+}
+
+// IsFreed tells that the source need not stay for the claim, as far as any of its attempts knows.
+func (a *Attempt) IsFreed() bool {
+	return slices.ContainsFunc(a.row(), func(p *Attempt) bool { return p.Freed })
 }
 
 // asParking is the attempt while all behind it wait. What they were answered may be removed by now, so that they ask again.

@@ -64,6 +64,7 @@ func TestBeside(t *testing.T) {
 		"one behind what is found":              {on("n1"), removing("b", on("n2", parked("n3"))), "n2 removes b, n1, n3"},
 		"one of those behind is the same":       {on("n1", parked("n2")), on("n2", parked("n1")), "n1, n2"},
 		"a removal behind, of a broken process": {on("n1"), on("n2", removing("b", parked("n3"))), "n3 removes b, n1, n2"},
+		"a request between two removals":        {inRow(removing("a", on("n1")), parked("n2")), removing("b", on("n3")), "n1 removes a, n3 removes b, n2"},
 	} {
 		if got := inOrder(c.own.Beside(c.found)); got != c.want {
 			t.Errorf("%s: %s, want %s", title, got, c.want)

@@ -52,8 +52,8 @@ func TestWhatDriversSayHasABound(t *testing.T) {
 				if c.want == "" || !strings.Contains(outcome.Err.Error(), c.want) || outcome.Handle != c.made.GetVolumeId() {
 					t.Errorf("undone: %v", outcome.Err)
 				}
-				if !strings.Contains(Sentence(outcome.Err), "Kubernetes does not store") {
-					t.Errorf("no advice: %s", Sentence(outcome.Err))
+				if !strings.Contains(fault.Sentence(outcome.Err), "Kubernetes does not store") {
+					t.Errorf("no advice: %s", fault.Sentence(outcome.Err))
 				}
 			default:
 				t.Errorf("got %T", outcome)

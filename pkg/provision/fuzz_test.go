@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -62,7 +63,7 @@ func FuzzClaim(f *testing.F) {
 				t.Error("the second request is another one", d)
 			}
 		case Reject:
-			if s.Err == nil || Sentence(s.Err) == "" {
+			if s.Err == nil || fault.Sentence(s.Err) == "" {
 				t.Error("a refusal without a reason")
 			}
 		}

@@ -19,6 +19,12 @@ type SourceInput struct {
 	Users []*corev1.PersistentVolumeClaim
 	// InUse tells that a volume is being made from it, for a claim that may be gone already.
 	InUse bool
+	// Grants are those of the namespace of the source. They matter to users of other namespaces only.
+	Grants Grants
+	// Node is the node that is served, empty where all are: what other nodes make is not in InUse.
+	Node string
+	// OwnersTurnOver tells that the processes of other nodes have had time enough to see to what they make from a source that goes.
+	OwnersTurnOver bool
 }
 
 // NextSourceStep says whether our finalizer may leave a source. All users are counted: the first of two
@@ -35,11 +41,27 @@ func NextSourceStep(in SourceInput) SourceStep {
 	}
 	for _, claim := range in.Users {
 		// A claim that came after the deletion is refused, and must not hold the source for ever.
-		if IsWaiting(claim) && !isLate(claim, in.Object) {
+		if IsWaiting(claim) && !isLate(claim, in.Object) && in.mayUse(claim) {
 			return Hold{"claim " + claim.Namespace + "/" + claim.Name}
 		}
 	}
 	return Lift{}
+}
+
+// mayUse tells that a claim can get the data of the source. One of another namespace cannot without a grant, and whoever owns the source
+// can neither see nor delete such a claim. What is unknown is no "no".
+func (in SourceInput) mayUse(claim *corev1.PersistentVolumeClaim) bool {
+	if claim.Namespace == in.Object.GetNamespace() || in.Grants.Unknown != nil {
+		return true
+	}
+	source, group := SourceOf(claim)
+	return source != nil && isGranted(in.Grants.All, claim.Namespace, source, group) || in.maySeemIdle(claim)
+}
+
+// maySeemIdle tells that the volume of a claim may be being made on another node at this very moment, by a grant that was withdrawn meanwhile.
+func (in SourceInput) maySeemIdle(claim *corev1.PersistentVolumeClaim) bool {
+	node := claim.Annotations[wellknown.AnnSelectedNode]
+	return in.Node != "" && node != "" && node != in.Node && !in.OwnersTurnOver
 }
 
 // OtherDriver holds the sources whose data this driver does not have, as far as can be told.

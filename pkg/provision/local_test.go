@@ -31,6 +31,7 @@ func volumeOf(identity string, hosts ...string) *corev1.PersistentVolume {
 		ObjectMeta: metav1.ObjectMeta{Name: "pv", Finalizers: []string{wellknown.FinalizerVolume}, Annotations: map[string]string{wellknown.AnnProvisionedBy: "d"}},
 		Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			ClaimRef:                      &corev1.ObjectReference{Namespace: "ns1", Name: "data", UID: uid},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver: "d", VolumeHandle: "vol-1", VolumeAttributes: map[string]string{wellknown.VolumeAttributeIdentity: identity},
 			}},

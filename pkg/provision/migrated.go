@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -70,6 +71,59 @@ func (c Config) AsCSI(volume *corev1.PersistentVolume) (*corev1.PersistentVolume
 		return nil, fmt.Errorf("translating volume %s: %w", volume.Name, err)
 	}
 	return translated, nil
+}
+
+// InTreeForm is what is left of a handle in the form from before the migration; nil where there is none.
+func (c Config) InTreeForm(handle string) *corev1.PersistentVolume {
+	if c.Migration == nil {
+		return nil
+	}
+	probe := &corev1.PersistentVolume{}
+	probe.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: c.Driver, VolumeHandle: handle}
+	form, err := c.Migration.ToInTree(probe)
+	if err != nil {
+		return nil // what cannot be told in that form is not stored in it
+	}
+	return form
+}
+
+// IsOfHandle tells whether a PersistentVolume, in either form, is of the driver's volume with a handle. One that was stored in the form
+// from before the migration is compared by what that form keeps of a handle.
+func (c Config) IsOfHandle(volume *corev1.PersistentVolume, handle string) (bool, error) {
+	translated, err := c.AsCSI(volume)
+	if err != nil || translated.Spec.CSI == nil || translated.Spec.CSI.Driver != c.Driver {
+		return false, err
+	}
+	if own := translated.Spec.CSI.VolumeHandle; own == handle || !c.IsMigrated(volume) {
+		return own == handle, nil
+	}
+	stored, asked := c.reduced(translated.Spec.CSI.VolumeHandle), c.reduced(handle)
+	return stored != "" && stored == asked, nil
+}
+
+// reduced is a handle that has gone through the form from before the migration, empty when nothing comes back.
+func (c Config) reduced(handle string) string {
+	form := c.InTreeForm(handle)
+	if form == nil {
+		return ""
+	}
+	back, err := c.Migration.ToCSI(form)
+	if err != nil {
+		return ""
+	}
+	return back.Spec.CSI.VolumeHandle
+}
+
+// notTheDrivers is why nothing is deleted of a volume that is ours by an annotation, and has the handle of another driver. To
+// this one the handle may be another volume.
+func (c Config) notTheDrivers(volume *corev1.PersistentVolume) error {
+	annotation := wellknown.AnnProvisionedBy
+	if volume.Annotations[annotation] != c.Driver {
+		annotation = wellknown.AnnMigratedTo
+	}
+	of := volume.Spec.CSI.Driver
+	return fault.Terminal(advise(fmt.Errorf("PersistentVolume %s has spec.csi.driver %q, and its annotation %s says %q, so that nothing is deleted", volume.Name, of, annotation, c.Driver),
+		"set that annotation to %s, and the provisioner of that driver deletes the volume; or set persistentVolumeReclaimPolicy Retain, and the PersistentVolume can be deleted while the data stays", of))
 }
 
 // Holds tells whether a volume is the one that the driver has made under a handle for an attempt. In the

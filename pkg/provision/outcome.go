@@ -10,8 +10,10 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -68,6 +70,9 @@ type Answer struct {
 	Err    error
 	// Claim is the claim as it is now, nil when it is gone.
 	Claim *corev1.PersistentVolumeClaim
+	// Class is that of the claim as it is now, nil when it is gone, and Topology tells which nodes there are; nil when nobody knows.
+	Class    *storagev1.StorageClass
+	Topology *topology.Index
 }
 
 // AfterCreate decides what follows from the driver's answer.
@@ -77,6 +82,8 @@ func AfterCreate(a Answer) Outcome {
 		return checkVolume(a)
 	case classOf(a.Err) == fault.Uncertain:
 		return afterUncertain(a)
+	case a.mayPriorBeIt():
+		return a.askPrior()
 	case a.Attempt.Open && (a.Attempt.Bare || fault.ProvesNothing(a.Err)):
 		return afterNothing(a)
 	case a.isElsewhere() && a.canReschedule():
@@ -94,7 +101,7 @@ func (a Answer) isElsewhere() bool {
 	return class == fault.Exhausted || class == fault.Infeasible && a.Attempt.Away != ""
 }
 
-// advised adds what is known of the source and the driver may have failed on.
+// advised adds what is known of the source and the driver may have failed on, and where to look.
 func (a Answer) advised() error {
 	var known []string
 	for _, sentence := range []string{a.Attempt.Away, a.Attempt.Short} {
@@ -103,9 +110,27 @@ func (a Answer) advised() error {
 		}
 	}
 	if len(known) == 0 {
+		known = a.blamed()
+	}
+	if len(known) == 0 {
 		return a.Err
 	}
 	return advise(a.Err, "%s", strings.Join(known, "; "))
+}
+
+// Compare begins the advice about a refusal that is about the words or the numbers of the request.
+const Compare = "compare the words of the driver with "
+
+// blamed says what a refusal is about, since a driver does not know from where it has its parameters, and when it is asked again.
+func (a Answer) blamed() []string {
+	if a.Claim == nil || a.Attempt.Volume == nil || !fault.IsOfRequest(a.Err) {
+		return nil
+	}
+	text := fmt.Sprintf("%sthe parameters of StorageClass %s, and with what is asked for", Compare, a.Attempt.Volume.Spec.StorageClassName)
+	if classOf(a.Err) != fault.Infeasible {
+		return []string{text}
+	}
+	return []string{text, fmt.Sprintf("it is asked again %s, or at once with %s", nextTry, annotating("pvc -n "+a.Claim.Namespace+" "+a.Claim.Name))}
 }
 
 func classOf(err error) fault.Class {
@@ -117,7 +142,7 @@ func classOf(err error) fault.Class {
 
 func afterUncertain(a Answer) Outcome {
 	if !a.isAbandoned() || !fault.IsVague(a.Err) {
-		return KeepTrying{Attempt: a.Attempt.asOpen(), Err: a.Err}
+		return KeepTrying{Attempt: a.Attempt.asOpen(), Err: a.repeated()}
 	}
 	return afterVague(a)
 }

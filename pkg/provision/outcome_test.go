@@ -201,7 +201,7 @@ func TestNoRoomWhileOpen(t *testing.T) {
 		t.Errorf("the next request is %+v", next)
 	}
 	for code, want := range map[codes.Code]string{
-		codes.ResourceExhausted: "Reschedule", codes.InvalidArgument: "Infeasible", codes.AlreadyExists: "TryLater",
+		codes.ResourceExhausted: "Reschedule", codes.InvalidArgument: "Infeasible", codes.OutOfRange: "TryLater",
 	} {
 		outcome := AfterCreate(Answer{Attempt: next, Err: failure(code), Claim: waiting.Claim})
 		left := map[string]*Attempt{}

@@ -3,6 +3,7 @@
 package provision
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/csi-tandem/csi-tandem/pkg/params"
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -58,7 +60,7 @@ func nextRace(in ClaimInput) ClaimStep {
 	}
 	request, err := roomRequest(here, wrong)
 	if err != nil {
-		return Ignore{"this node cannot have the volume: " + err.Error()}
+		return standOutside(in, err)
 	}
 	if in.Room == nil {
 		return AskRoom{request}
@@ -122,6 +124,22 @@ func standBack(in ClaimInput, request *csi.GetCapacityRequest) ClaimStep {
 	return StandBack{Why: err.Error(), After: in.Racing.Max, Err: err, Tell: in.Race.Stood > 0 && in.isSpeaker()}
 }
 
+// standOutside is the step of a node that the class does not allow. Where it allows none that is there, nobody else says so: a node
+// knows of no other, but sees that nobody has taken the claim. What it tells is the same on all nodes.
+func standOutside(in ClaimInput, err error) ClaimStep {
+	why := "this node cannot have the volume: " + err.Error()
+	slip, outside := topology.Outside(err)
+	switch {
+	case !outside:
+		return Ignore{why}
+	case in.Race.Stood > 0 && in.Room == nil:
+		return AskRoom{}
+	}
+	told := advise(fmt.Errorf("no node that allowedTopologies of StorageClass %q allow has taken the claim so far", in.Class.Name), "%s",
+		cmp.Or(slip, "see that the driver runs on a node of these places and has the room there, or correct allowedTopologies, which can be edited in place; the claim goes on by itself"))
+	return StandBack{Why: why, After: in.Racing.Max, Err: told, Tell: in.Race.Stood > 0 && in.isSpeaker(), Shared: true}
+}
+
 // raceForSource looks where the data is that the volume is to have. It is read when the node would take the
 // claim, and not before: most nodes never come so far.
 func raceForSource(in ClaimInput, source *Source) ClaimStep {
@@ -145,7 +163,8 @@ func (in ClaimInput) isSpeaker() bool {
 	return in.Room.Nodes <= speakers || chance(in.Claim, in.Node+"/speaker") < speakers/float64(in.Room.Nodes)
 }
 
-func (r *RoomState) free() int64 { return r.Answer.GetAvailableCapacity() - r.Taken }
+// free may be less than nothing. Neither number is, so that the difference is one.
+func (r *RoomState) free() int64 { return max(r.Answer.GetAvailableCapacity(), 0) - max(r.Taken, 0) }
 
 const (
 	// perNode is how far apart the nodes should come, which is about as long as a watch takes to tell the
@@ -163,9 +182,10 @@ func (in ClaimInput) raceDelay() time.Duration {
 		width = min(max(time.Duration(in.Room.Nodes)*perNode, base/narrowest), base)
 	}
 	for range in.Race.Tries {
-		if width *= 2; width >= in.Racing.Max {
+		if width >= in.Racing.Max {
 			break
 		}
+		width += min(width, in.Racing.Max-width)
 	}
 	width = min(width, in.Racing.Max)
 	share := chance(in.Claim, in.Node)

@@ -11,6 +11,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/encoding/protojson"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Written is an attempt as it is written down to outlive its process. Parts are texts that many attempts
@@ -34,6 +35,7 @@ type recorded struct {
 	Places   *recordedPlaces          `json:"places,omitempty"`
 	Secret   *corev1.SecretReference  `json:"secret,omitempty"`
 	Volume   *corev1.PersistentVolume `json:"volume"`
+	Class    types.UID                `json:"class,omitempty"`
 	Node     string                   `json:"node,omitempty"`
 	Topology bool                     `json:"topology,omitempty"`
 	InTree   bool                     `json:"inTree,omitempty"`
@@ -80,7 +82,7 @@ func recordOf(a *Attempt, parts map[string]string) (*recorded, error) {
 		return nil, err
 	}
 	r := &recorded{
-		Ref: a.Ref, Request: compact.Bytes(), Places: places, Secret: a.Secret, Volume: a.Volume, Node: a.Node, Topology: a.Topology,
+		Ref: a.Ref, Request: compact.Bytes(), Places: places, Secret: a.Secret, Volume: a.Volume, Class: a.Class, Node: a.Node, Topology: a.Topology,
 		InTree: a.InTree, Source: a.Source, Away: a.Away, Short: a.Short, Parked: a.Parked, Undoing: a.Undoing,
 	}
 	if a.Prior != nil {
@@ -116,7 +118,7 @@ func (r *recorded) attempt(parts map[string]string, migration Translator, depth 
 	}
 	request.Secrets = nil
 	a := &Attempt{
-		Ref: r.Ref, Request: request, Secret: r.Secret, Volume: r.Volume, Node: r.Node, Topology: r.Topology, InTree: r.InTree,
+		Ref: r.Ref, Request: request, Secret: r.Secret, Volume: r.Volume, Class: r.Class, Node: r.Node, Topology: r.Topology, InTree: r.InTree,
 		Source: r.Source, Away: r.Away, Short: r.Short, Open: true, Parked: r.Parked, Undoing: r.Undoing,
 	}
 	if a.InTree {

@@ -58,7 +58,7 @@ func fullAttempt() *provision.Attempt {
 			},
 			MutableParameters: map[string]string{"iops": "5"},
 		},
-		Secret: &corev1.SecretReference{Namespace: "n", Name: "s"}, Volume: volume, Node: "n1", Topology: true, InTree: true, Migration: translator,
+		Secret: &corev1.SecretReference{Namespace: "n", Name: "s"}, Volume: volume, Class: "class-uid", Node: "n1", Topology: true, InTree: true, Migration: translator,
 		Source:   &provision.Source{Kind: "VolumeSnapshot", Namespace: "default", Name: "snap"},
 		Warnings: []topology.Warning{{Cause: "c", Text: "t"}}, Away: "away", Short: "short",
 		Open: true, Prompt: 2, NotBefore: kit.Start, Vague: kit.Start, Told: true, NoSecret: kit.Start, Bare: true, Freed: true, Full: 1, Parked: true,

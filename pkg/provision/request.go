@@ -74,6 +74,7 @@ func buildRequest(in ClaimInput, basics basics) (*Attempt, error) {
 		Secret:   secrets[params.Provisioner],
 		Topology: in.hasTopology(),
 		Source:   basics.source,
+		Class:    in.Class.UID,
 		Warnings: places.Warnings,
 		InTree:   in.isReplaced(in.written.Provisioner), Migration: in.Migration,
 	}

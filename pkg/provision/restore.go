@@ -70,6 +70,10 @@ func readHandle(in ClaimInput, snapshot *snapv1.VolumeSnapshot, content *snapv1.
 		return "", advise(pending{fmt.Errorf("snapshot %s is not Ready", snapshot.Name)}, onceReady, snapshot.Name)
 	case content.Status == nil || content.Status.SnapshotHandle == nil:
 		return "", advise(pending{fmt.Errorf("snapshot handle %s is not available", snapshot.Name)}, onceReady, snapshot.Name)
+	case *content.Status.SnapshotHandle == "":
+		// A driver may take no name for no source, and make an empty volume.
+		return "", advise(fmt.Errorf("snapshotcontent %s for snapshot %s has an empty snapshotHandle in its status", content.Name, snapshot.Name),
+			"write into status.snapshotHandle of VolumeSnapshotContent %s what the snapshot is called at the driver, and the claim goes on by itself; or %sis restored from another snapshot", content.Name, newClaim)
 	}
 	return *content.Status.SnapshotHandle, nil
 }

@@ -124,6 +124,7 @@ func TestRestore(t *testing.T) {
 		{"T36.7 readiness not said", restore(snapshotIs(func(s *snapv1.VolumeSnapshot) { s.Status.ReadyToUse = nil })), "waiting " + refused + "snapshot snap is not Ready"},
 		{"T36.8 no handle", restore(contentIs(func(c *snapv1.VolumeSnapshotContent) { c.Status.SnapshotHandle = nil })), "waiting " + refused + "snapshot handle snap is not available"},
 		{"T36.8 no content status", restore(contentIs(func(c *snapv1.VolumeSnapshotContent) { c.Status = nil })), "waiting " + refused + "snapshot handle snap is not available"},
+		{"T36.8 a handle that says nothing", restore(contentIs(func(c *snapv1.VolumeSnapshotContent) { c.Status.SnapshotHandle = of("") })), refused + "snapshotcontent content for snapshot snap has an empty snapshotHandle in its status"},
 		{"T36.9 no request", restore(func(in *ClaimInput) { in.Claim.Spec.Resources.Requests = nil }), refused + "error getting capacity for PVC data when creating snapshot snap"},
 		{"no request and no restore size", restore(func(in *ClaimInput) { in.Claim.Spec.Resources.Requests = nil }, snapshotIs(func(s *snapv1.VolumeSnapshot) { s.Status.RestoreSize = nil })), ours},
 		{"B033 T38 T36.10 smaller", restore(asks("50Mi")), refused + "requested volume size 52428800 is less than the size 1073741824 for the source snapshot snap"},

@@ -49,9 +49,9 @@ type (
 	StandBack struct {
 		Why   string
 		After time.Duration
-		// Err is told to the user if Tell is set.
-		Err  error
-		Tell bool
+		// Err is told to the user if Tell is set; where it is Shared many nodes come to the very same, and one of them is heard.
+		Err          error
+		Tell, Shared bool
 	}
 	// Discard: the driver has made a volume that another node was chosen for meanwhile; it is removed.
 	Discard struct{ Attempt *Attempt }
@@ -59,9 +59,10 @@ type (
 	FinishUndo struct{ Attempt *Attempt }
 	// Reject: nothing was asked of the driver, for a reason that is told, and tried again later. A silent
 	// one is told in the log only. One that waits for something that is on its way is no failure. After is
-	// zero for the usual growing delay.
+	// zero for the usual growing delay. Claim is set where a volume is about a claim that has to know too.
 	Reject struct {
 		Err     error
+		Claim   *corev1.ObjectReference
 		Silent  bool
 		Waiting bool
 		After   time.Duration
@@ -102,8 +103,9 @@ type (
 	// Protect: put our finalizer on, so that the volume is deleted in whichever order claim and
 	// PersistentVolume go.
 	Protect struct{}
-	// Unprotect: take our finalizer off, because the volume is to be kept.
-	Unprotect struct{}
+	// Unprotect: take our finalizer off, because the volume is to be kept. Hollow says so of one that the driver had removed before, and
+	// is nil of all others.
+	Unprotect struct{ Hollow error }
 	// WaitDetached: some node may still use the volume.
 	WaitDetached struct{ Node string }
 	// Confirm: everything allows the deletion; read the PersistentVolume live and decide again.

@@ -35,8 +35,15 @@ type VolumeInput struct {
 	// not.
 	SecretMissing time.Time
 	// Twins are the other PersistentVolumes of the same volume, as read with it.
-	Twins []*corev1.PersistentVolume
+	Twins []Twin
 	// Owner is a claim that is not going and names this volume as its own, as read with it.
+	Owner *corev1.PersistentVolumeClaim
+}
+
+// Twin is another PersistentVolume of the same volume.
+type Twin struct {
+	*corev1.PersistentVolume
+	// Owner is a claim that is not going and names it as its own.
 	Owner *corev1.PersistentVolumeClaim
 }
 
@@ -58,18 +65,21 @@ func nextVolume(in VolumeInput) VolumeStep {
 	if volume == nil || !in.IsVolumeOurs(volume) {
 		return Ignore{"the volume is gone or not ours"}
 	}
+	if in.Deleted {
+		return in.afterDeletion()
+	}
 	if step := maintain(volume); step != nil {
 		return step
 	}
 	switch {
 	case isStranded(volume):
-		return Reject{Err: stranded(volume)}
+		return stranded(volume)
 	case volume.Status.Phase != corev1.VolumeReleased:
 		return Ignore{"the volume is not released"}
+	case isUnclaimed(volume):
+		return Ignore{"the volume was taken off its claim, and its phase is older than that: kube-controller-manager will make it Available"}
 	case volume.DeletionTimestamp != nil && !isProtected(volume):
 		return Ignore{"the volume was handled before"}
-	case in.Deleted:
-		return Release{}
 	default:
 		return nextDeletion(in)
 	}
@@ -108,6 +118,9 @@ func nextDeletion(in VolumeInput) VolumeStep {
 	if err != nil {
 		return Reject{Err: err}
 	}
+	if volume.Spec.CSI.Driver != in.Driver {
+		return Reject{Err: in.notTheDrivers(volume)}
+	}
 	if err := checkController(in.Config); err != nil {
 		return Reject{Err: advise(err, "driver %q has to be able to; until then the volume stays", in.Driver)}
 	}
@@ -134,6 +147,13 @@ func nextDeletion(in VolumeInput) VolumeStep {
 // StillAttached is what users are told while a deletion waits for a node to let go.
 func StillAttached(volume, node string) string {
 	return fmt.Sprintf("persistentvolume %s is still attached to node %s", volume, node)
+}
+
+// UnknownToDriver is what users are told when a deletion ends because the driver does not know the volume. A driver may say so of a
+// volume that is gone, and of something else that it lacks.
+func UnknownToDriver(handle string, err error) error {
+	return advise(fmt.Errorf("the driver does not know volume %q, and has deleted nothing: %w", handle, err),
+		"look whether its storage still has that volume, and delete it there: nobody asks for it again")
 }
 
 // VolumeClass is the class of a volume whose secrets are not on record.

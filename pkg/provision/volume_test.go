@@ -90,7 +90,9 @@ func static(driver string) volumeEdit {
 }
 
 func TestNextVolumeStep(t *testing.T) {
+	removed := func(in *VolumeInput) { in.Deleted = true }
 	const foreign = "external-attacher/d"
+	const takenOff = "Ignore: the volume was taken off its claim, and its phase is older than that: kube-controller-manager will make it Available"
 	missing := func(d time.Duration) volumeEdit { return func(in *VolumeInput) { in.SecretMissing = now.Add(-d) } }
 	for _, c := range []struct {
 		name  string
@@ -101,6 +103,10 @@ func TestNextVolumeStep(t *testing.T) {
 		{"T67 the cache must be confirmed", []volumeEdit{cached}, "Confirm"},
 		{"T67 foreign finalizers do not matter", []volumeEdit{finalizers(foreign, wellknown.FinalizerVolume)}, "Delete: h with no secret"},
 		{"B015 T76 the driver has removed it", []volumeEdit{func(in *VolumeInput) { in.Deleted = true }}, "Release"},
+		{"to be kept when the driver has removed it", []volumeEdit{removed, policy(corev1.PersistentVolumeReclaimRetain)}, "Unprotect"},
+		{"available when the driver has removed it", []volumeEdit{removed, phase(corev1.VolumeAvailable)},
+			`Reject: PersistentVolume v is to stay, but the driver had deleted its volume "h", or did not know it, before that was said, so that its data is gone`},
+		{"B057 to be kept and being deleted when the driver has removed it", []volumeEdit{removed, dying, policy(corev1.PersistentVolumeReclaimRetain)}, "Release"},
 		{"B015 also from the cache", []volumeEdit{cached, func(in *VolumeInput) { in.Deleted = true }}, "Release"},
 		{"T68 bound", []volumeEdit{phase(corev1.VolumeBound)}, "Ignore: the volume is not released"},
 		{"T68 failed", []volumeEdit{phase(corev1.VolumeFailed)}, "Ignore: the volume is not released"},
@@ -112,6 +118,12 @@ func TestNextVolumeStep(t *testing.T) {
 		{"T68 kept without our finalizer", []volumeEdit{policy(corev1.PersistentVolumeReclaimRetain), finalizers(foreign)}, "Ignore: the volume is to be kept"},
 		{"a policy that is not filled in", []volumeEdit{policy("")}, "Ignore: the volume is to be kept"},
 		{"T69 deleted before its claim", []volumeEdit{dying, phase(corev1.VolumeBound)}, "Ignore: the volume is not released"},
+		{"deleted before its claim is bound", []volumeEdit{dying, phase(corev1.VolumePending)},
+			"Reject: PersistentVolume v is being deleted before claim ns1/data was bound to it, and Kubernetes binds no volume that is being deleted"},
+		{"deleted before it was seen", []volumeEdit{dying, phase(""), func(in *VolumeInput) { in.Volume.Spec.ClaimRef = nil }},
+			"Reject: PersistentVolume v is being deleted and was never released, so that its data is not touched"},
+		{"deleted before its claim is bound, and not protected", []volumeEdit{dying, phase(corev1.VolumePending), finalizers(foreign)}, "Ignore: the volume is not released"},
+		{"its claim is not bound yet", []volumeEdit{phase(corev1.VolumePending)}, "Ignore: the volume is not released"},
 		{"T69 and released then", []volumeEdit{dying}, "Delete: h with no secret"},
 		{"T70 handled before", []volumeEdit{dying, finalizers(foreign)}, "Ignore: the volume was handled before"},
 		{"released and never protected", []volumeEdit{finalizers()}, "Delete: h with no secret"},
@@ -119,6 +131,8 @@ func TestNextVolumeStep(t *testing.T) {
 		{"T71 static and released", []volumeEdit{static("d")}, "Delete: h with no secret"},
 		{"T71 static of another driver", []volumeEdit{static("e")}, "Ignore: the volume is gone or not ours"},
 		{"made by another driver", []volumeEdit{func(in *VolumeInput) { in.Volume.Annotations[wellknown.AnnProvisionedBy] = "e" }}, "Ignore: the volume is gone or not ours"},
+		{"T71 of another driver, as if it were ours", []volumeEdit{func(in *VolumeInput) { in.Volume.Spec.CSI.Driver = "e" }},
+			`Reject: PersistentVolume v has spec.csi.driver "e", and its annotation pv.kubernetes.io/provisioned-by says "d", so that nothing is deleted`},
 		{"no finalizer on a dying volume", []volumeEdit{phase(corev1.VolumeBound), dying, finalizers(foreign)}, "Ignore: the volume is not released"},
 		{"gone", []volumeEdit{func(in *VolumeInput) { in.Volume = nil }}, "Ignore: the volume is gone or not ours"},
 		{"T72 attached", []volumeEdit{attached}, "WaitDetached: n1"},
@@ -130,7 +144,10 @@ func TestNextVolumeStep(t *testing.T) {
 		{"T73 half a record is none", []volumeEdit{onRecord("s", ""), classWith("other")}, "Delete: h with no secret"},
 		{"T74 no record: the class says", []volumeEdit{noSecretOnRecord, classWith("s-${pv.name}")}, "Delete: h with ns1/s-v"},
 		{"T74 no record and no class", []volumeEdit{noSecretOnRecord}, "Delete: h with no secret"},
-		{"T74 no claim to fill the template", []volumeEdit{noSecretOnRecord, classWith("s"), func(in *VolumeInput) { in.Volume.Spec.ClaimRef = nil }}, "Delete: h with no secret"},
+		{"no claim has let it go", []volumeEdit{func(in *VolumeInput) { in.Volume.Spec.ClaimRef = nil }}, takenOff},
+		{"no claim has let it go, says the cache", []volumeEdit{cached, func(in *VolumeInput) { in.Volume.Spec.ClaimRef = nil }}, takenOff},
+		{"it is kept for a claim by name", []volumeEdit{func(in *VolumeInput) { in.Volume.Spec.ClaimRef.UID = "" }}, takenOff},
+		{"no claim, and the driver had removed it before", []volumeEdit{func(in *VolumeInput) { in.Volume.Spec.ClaimRef, in.Deleted = nil, true }}, "Release"},
 		{"T74 a template that needs the claim's annotations", []volumeEdit{noSecretOnRecord, classWith("${pvc.annotations['a']}")},
 			`Reject: failed to get secretreference for volume v: error resolving value "${pvc.annotations['a']}": invalid tokens: ["pvc.annotations['a']"]`},
 		{"the secret is missing", []volumeEdit{onRecord("s", "ns"), missing(time.Minute)}, "Delete: h with ns/s"},
@@ -146,6 +163,15 @@ func TestNextVolumeStep(t *testing.T) {
 				t.Errorf("got\n%s, want\n%s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestNoClaimForATemplate (T74): a volume without a claim has nothing to fill the templates of its class with.
+func TestNoClaimForATemplate(t *testing.T) {
+	in := released(noSecretOnRecord, classWith("s"))
+	in.Volume.Spec.ClaimRef = nil
+	if secret, err := DeletionSecret(in.Volume, in.Class); secret != nil || err != nil {
+		t.Error(secret, err)
 	}
 }
 

@@ -156,7 +156,7 @@ func (l *ledger) failed(key Key, err error, next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.entry(key)
-	w.Begun, w.Next, w.Why = time.Time{}, next, fault.Shorten(err.Error(), keptWhy)
+	w.Begun, w.Next, w.Why = time.Time{}, next, fault.Shorten(fault.Sentence(err), keptWhy)
 	w.Failures++
 	l.failures = append(l.failures, Failure{Key: key, At: l.clock.Now(), Step: stepName(w.Step), Why: w.Why})
 	if more := len(l.failures) - keptFailures; more > 0 {

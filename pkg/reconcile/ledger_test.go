@@ -24,13 +24,19 @@ type (
 	create struct{}
 )
 
+// noRoom is an error that knows what would help.
+type noRoom struct{}
+
+func (noRoom) Error() string  { return "no room" }
+func (noRoom) Advice() string { return "make some" }
+
 // ledgerQueue is a queue whose keys end as their names say; it is never run, keys are handled by hand.
 func ledgerQueue(clk *testclock.FakeClock) *Queue {
 	return NewQueue(func(ctx context.Context, k Key) (Result, error) {
 		switch k.Name {
 		case "fails":
 			Chose(ctx, create{})
-			return Result{}, errors.New("no room")
+			return Result{}, noRoom{}
 		case "stuck":
 			return Result{}, fault.Terminal(errors.New("never"))
 		case "conflict":
@@ -64,14 +70,14 @@ func TestStatus(t *testing.T) {
 		Queue: "q", Queued: 7, // here nobody takes keys from the queue
 		Work: []Work{
 			{Key: key("queued"), Since: since(0)},
-			{Key: key("fails"), Since: since(1), Next: at.Add(time.Second), Failures: 1, Step: create{}, Why: "no room"},
+			{Key: key("fails"), Since: since(1), Next: at.Add(time.Second), Failures: 1, Step: create{}, Why: "no room; make some"},
 			{Key: key("stuck"), Since: since(2), Failures: 1, Why: "never"},
 			// Somebody else wrote first: that is no failure, and nobody is told.
 			{Key: key("conflict"), Since: since(3), Next: at.Add(time.Second)},
 			{Key: key("waits"), Since: since(4), Step: wait{}, Why: "its node"},
 			{Key: key("polls"), Since: since(5), Next: at.Add(time.Minute), Step: wait{}, Why: "the driver"},
 		},
-		Failures: []Failure{{Key: key("stuck"), At: at, Why: "never"}, {Key: key("fails"), At: at, Step: "create", Why: "no room"}},
+		Failures: []Failure{{Key: key("stuck"), At: at, Why: "never"}, {Key: key("fails"), At: at, Step: "create", Why: "no room; make some"}},
 	}
 	if diff := cmp.Diff(want, q.Status(), cmpopts.IgnoreUnexported(Work{})); diff != "" {
 		t.Error(diff)

@@ -33,6 +33,8 @@ type Options struct {
 	RetryStart, RetryMax time.Duration
 	// Clock is the real one but in tests.
 	Clock clock.WithTicker
+	// All are the keys of all that the caches show; see Hear. It may be nil.
+	All func() []Key
 	// Lane sorts keys into lanes, each with its own workers, so that slow work of one sort does not hold
 	// up another. It is asked when the key's turn comes. Nil means one lane.
 	Lane func(Key) string
@@ -53,6 +55,10 @@ type Queue struct {
 	backoff workqueue.TypedRateLimiter[Key]
 	queue   workqueue.TypedDelayingInterface[Key]
 	ledger  *ledger
+
+	early sync.Mutex
+	// running says that Run has begun, and missed that something was not kept before.
+	running, missed bool
 
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -109,6 +115,37 @@ func (q *Queue) Len() int {
 	return n
 }
 
+// keptEarly is how many keys are kept before Run.
+const keptEarly = 10_000
+
+// Hear adds keys that a watch tells of. Before Run only some are kept: who stands by for the lead hears of all that comes and goes, and
+// would keep a key of each for as long. Where there were more, Run begins with all there is; to look at all that the caches hold
+// takes a large cluster seconds, and nobody who has just started has to.
+func (q *Queue) Hear(keys []Key) {
+	q.early.Lock()
+	defer q.early.Unlock()
+	for _, key := range keys {
+		if !q.running && q.options.All != nil && q.queue.Len() >= keptEarly {
+			q.missed = true
+			return
+		}
+		q.Add(key)
+	}
+}
+
+func (q *Queue) begin() {
+	q.early.Lock()
+	q.running = true
+	missed := q.missed
+	q.early.Unlock()
+	if !missed {
+		return
+	}
+	for _, key := range q.options.All() {
+		q.Add(key)
+	}
+}
+
 // Run hands out keys until the context ends. Then no further key is begun; those in hand get the grace
 // time, unless the cause is ErrNoGrace, are cancelled, and are waited for.
 func (q *Queue) Run(ctx context.Context) error {
@@ -117,6 +154,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, q.queue.ShutDown)
 	defer stop()
 
+	q.begin()
 	var busy sync.WaitGroup
 	for {
 		key, closed := q.queue.Get()
@@ -192,7 +230,9 @@ func (q *Queue) next(name string) (Key, bool) {
 	defer q.mu.Unlock()
 	l := q.lanes[name]
 	if len(l.waiting) == 0 {
-		l.running--
+		if l.running--; l.running == 0 {
+			delete(q.lanes, name) // names are no bounded set
+		}
 		return Key{}, false
 	}
 	key := l.waiting[0]
@@ -203,7 +243,7 @@ func (q *Queue) next(name string) (Key, bool) {
 func (q *Queue) handleOne(ctx context.Context, key Key) {
 	logger := q.loggerFor(ctx, key)
 	q.ledger.begin(key)
-	result, err := q.look(q.withChoice(klog.NewContext(ctx, logger), key), key)
+	result, err := q.lookOnce(q.withChoice(klog.NewContext(ctx, logger), key), key)
 	switch {
 	case err == nil:
 		q.backoff.Forget(key)

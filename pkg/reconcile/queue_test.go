@@ -50,6 +50,39 @@ func TestFullLaneDoesNotHoldUpAnother(t *testing.T) {
 	stop()
 }
 
+// TestLanesGoWithTheirWork: what lanes are called can come from whoever makes objects, as the class of a claim does. Catches a queue that
+// keeps a lane for each name that it ever heard, and one that drops it while something waits there.
+func TestLanesGoWithTheirWork(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	q := NewQueue(func(context.Context, Key) (Result, error) {
+		begun <- struct{}{}
+		<-release
+		return Result{}, nil
+	}, Options{Name: "names", Workers: 1, Lane: func(k Key) string { return k.Namespace }})
+	stop := start(t, q)
+	for i := range 50 {
+		lane := fmt.Sprint("class-", i)
+		for _, name := range []string{"a", "b", "c"} {
+			q.Add(Key{Namespace: lane, Name: name})
+		}
+		for range 3 {
+			<-begun
+			select {
+			case <-begun:
+				t.Fatalf("two run in lane %s, which has one worker", lane)
+			default:
+			}
+			release <- struct{}{}
+		}
+	}
+	stop()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := len(q.lanes); n != 0 {
+		t.Errorf("nothing is left to do, and %d lanes are kept", n)
+	}
+}
+
 // A key that has failed and can go on must not wait behind those that wait for what it holds.
 func TestRetriesHaveWorkersOfTheirOwn(t *testing.T) {
 	release := make(chan struct{})

@@ -11,9 +11,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/driver"
@@ -34,6 +37,9 @@ type Command struct {
 	Add func(*flag.FlagSet)
 	// Writes tells that the command changes something: then it tells what it did, in no format.
 	Writes bool
+	// Check refuses, before anybody is asked, what no answer could make right; nil leaves that to Run. Of the driver the
+	// question has the name that a flag says, and Why only where it cannot be asked for another.
+	Check func(q Question) error
 	// Run answers. Its error means that there is no answer.
 	Run func(ctx context.Context, q Question) error
 }
@@ -52,7 +58,8 @@ type Question struct {
 	LeaseNamespace string
 	Options        *Options
 	Gates          *Gates
-	Out            io.Writer
+	// Out takes the answer, and Aside what is no part of it.
+	Out, Aside io.Writer
 }
 
 // Driver is what is known of the driver.
@@ -68,15 +75,6 @@ const (
 	outText = "text"
 	outJSON = "json"
 )
-
-// asking is a Command and its arguments.
-type asking struct {
-	*Command
-	namespace, output, driverName string
-	objects                       []string
-	kind                          string
-	flags                         *flag.FlagSet
-}
 
 // asked finds the command in the arguments; nil means that the program is to live.
 func (p *process) asked(args []string) *Command {
@@ -95,6 +93,7 @@ func (p *process) asked(args []string) *Command {
 // else with that of failure: nobody restarts a question.
 func (p *process) answer(ctx context.Context, command *Command, args []string) error {
 	p.name = filepath.Base(args[0]) + " " + command.Name
+	hush(textlogger.NewLogger(textlogger.NewConfig()))
 	a := p.newAsking(command)
 	done, err := p.parseAsking(a, filepath.Base(args[0]), args[2:])
 	if err != nil {
@@ -115,85 +114,6 @@ func (p *process) answer(ctx context.Context, command *Command, args []string) e
 	return nil
 }
 
-func (p *process) newAsking(command *Command) *asking {
-	a := &asking{Command: command, output: outText, flags: flag.NewFlagSet(command.Name, flag.ContinueOnError)}
-	a.flags.SetOutput(io.Discard)
-	own := flag.NewFlagSet(command.Name, flag.ContinueOnError)
-	for _, name := range []string{"n", "namespace"} {
-		own.StringVar(&a.namespace, name, "", "`namespace` of the object; empty means the one of the kubeconfig's context")
-	}
-	if !command.Writes {
-		for _, name := range []string{"o", "output"} {
-			own.StringVar(&a.output, name, outText, "text or json")
-		}
-	}
-	if command.Add != nil {
-		command.Add(own)
-	}
-	own.StringVar(&a.driverName, "driver-name", "", "`name` of the driver, for where its socket is not; empty takes it from the objects")
-	described := group{title: "Question"}
-	own.VisitAll(func(f *flag.Flag) {
-		a.flags.Var(f.Value, f.Name, f.Usage)
-		described.flags = append(described.flags, f)
-	})
-	p.flags.VisitAll(func(f *flag.Flag) { a.flags.Var(f.Value, f.Name, f.Usage) })
-	p.groups = append([]group{described}, p.groups...)
-	return a
-}
-
-// parseAsking reads the arguments, in whose midst the object may stand. Done means that help was all that
-// was asked for.
-func (p *process) parseAsking(a *asking, called string, args []string) (done bool, err error) {
-	for name, value := range p.Presets[called] {
-		if err := a.flags.Set(name, value); err != nil {
-			return false, fmt.Errorf("preset --%s=%s: %w", name, value, err)
-		}
-	}
-	for {
-		if err := a.flags.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				return true, p.helpAsking(a)
-			}
-			return false, p.explain(err)
-		}
-		rest := a.flags.Args()
-		if len(rest) == 0 {
-			break
-		}
-		a.objects = append(a.objects, rest[0])
-		args = rest[1:]
-	}
-	return false, p.checkAsking(a)
-}
-
-func (p *process) checkAsking(a *asking) error {
-	if _, err := p.gates.apply(); err != nil {
-		return err
-	}
-	switch {
-	case len(a.objects) == 0:
-		return fmt.Errorf("of which %s? say %s [-n NAMESPACE] %s", a.Object, p.name, a.Object)
-	case len(a.objects) > 1:
-		return fmt.Errorf("argument %q: one %s at a time, and the value of a switch needs an equals sign", a.objects[1], a.Object)
-	case a.output != outText && a.output != outJSON:
-		return fmt.Errorf("--output=%s: use text or json", a.output)
-	case p.Options.Timeout <= 0:
-		return fmt.Errorf("--timeout=%v: questions need time, use a duration such as 10s", p.Options.Timeout)
-	}
-	if err := a.takeKind(); err != nil {
-		return err
-	}
-	if p.Options.CSIAddress != "" {
-		if err := driver.CheckAddress(p.Options.CSIAddress); err != nil {
-			return err
-		}
-	}
-	if p.Validate != nil {
-		return p.Validate()
-	}
-	return nil
-}
-
 func (p *process) helpAsking(a *asking) error {
 	notes := a.Notes
 	if notes == "" {
@@ -203,7 +123,18 @@ func (p *process) helpAsking(a *asking) error {
 	if err != nil {
 		return err
 	}
-	return p.helpGroups(p.stdout)
+	if !a.Writes {
+		return p.helpGroups(p.stdout)
+	}
+	// What is written depends on little else than what is said; the rest would hide it.
+	p.groups = slices.DeleteFunc(p.groups, func(g group) bool {
+		return g.title != titleQuestion && g.title != titleDriver && g.title != titleServer
+	})
+	if err := p.helpGroups(p.stdout); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "\nThe other flags of the sidecar, which %s --help shows, are taken as well.\n", p.Program.Name)
+	return err
 }
 
 // question connects to whoever can be asked. It does so as the user who asks: with the file that kubectl
@@ -228,7 +159,7 @@ func (p *process) question(ctx context.Context, a *asking) (Question, error) {
 	}
 	q := Question{
 		Namespace: a.namespace, Name: a.objects[0], Kind: a.kind, Format: a.output, Client: client, Clock: clock.RealClock{},
-		LeaseNamespace: o.Election.Namespace, Options: o, Gates: p.gates, Out: p.stdout,
+		LeaseNamespace: o.Election.Namespace, Options: o, Gates: p.gates, Out: p.stdout, Aside: p.stderr,
 	}
 	q.Driver = askDriver(ctx, o)
 	switch {
@@ -240,17 +171,30 @@ func (p *process) question(ctx context.Context, a *asking) (Question, error) {
 	return q, nil
 }
 
-// askDriver asks the driver who it is, if its socket is there. It takes a third of the time that the
-// whole answer may take: without the driver there is still something to say.
-func askDriver(ctx context.Context, o *Options) Driver {
+// noDriver says why the driver cannot be asked, empty where it is worth trying.
+func noDriver(o *Options) string {
 	if o.CSIAddress == "" {
-		return Driver{Why: "--csi-address is empty"}
+		return "--csi-address is empty"
 	}
 	path, _ := strings.CutPrefix(o.CSIAddress, "unix://")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return Driver{Why: "there is no socket " + path}
+		return "there is no socket " + path
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout/3)
+	return ""
+}
+
+// askDriver asks the driver who it is, if its socket is there. It takes a third of the time that the
+// whole answer may take: without the driver there is still something to say.
+func askDriver(ctx context.Context, o *Options) Driver {
+	if why := noDriver(o); why != "" {
+		return Driver{Why: why}
+	}
+	// A connection is tried until the time is over; that nobody listens is known at once.
+	if err := knock(ctx, o.CSIAddress); err != nil {
+		return Driver{Why: err.Error()}
+	}
+	// The shared library logs each step of the way, which is no part of an answer.
+	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, klog.Logger{}), o.Timeout/3)
 	defer cancel()
 	conn, err := driver.Connect(ctx, driver.Options{Address: o.CSIAddress, Timeout: o.Timeout / 3})
 	if err != nil {

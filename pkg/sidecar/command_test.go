@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,13 @@ var kinds = []Kind{{Name: "BigThing", Short: "bt"}, {Name: "Box", Short: "bx"}, 
 func ask(t *testing.T, answer error, args ...string) (code int, stderr string, asked *Question) {
 	t.Helper()
 	program := sample()
-	program.Commands = []Command{{Name: "explain", Object: "THING", Kinds: kinds, Summary: "Says why.", Run: func(ctx context.Context, q Question) error {
+	check := func(q Question) error {
+		if q.Name == "forbidden" {
+			return errors.New("forbidden from the first")
+		}
+		return nil
+	}
+	program.Commands = []Command{{Name: "explain", Object: "THING", Kinds: kinds, Summary: "Says why.", Check: check, Run: func(ctx context.Context, q Question) error {
 		if _, limited := ctx.Deadline(); !limited {
 			t.Error("a question without an end")
 		}
@@ -59,7 +66,19 @@ func TestCommandArguments(t *testing.T) {
 		{"explain ns/a", 2, `"ns" is no kind of objects that this is about: say the name alone or bt/NAME or bx/NAME, and the namespace with -n`},
 		{"explain bt/", 2, "say the name alone or bt/NAME"},
 		{"explain bt/ns/a", 2, "say the name alone or bt/NAME"},
+		{"explain bt a", 2, `argument "a": write bt/a, with a slash`},
+		{"explain Big_Thing", 2, `argument "Big_Thing": no BigThing can have this name`},
+		{"explain bx/..", 2, `argument "..": no Box can have this name`},
+		{"explain a -n Team", 2, "-n Team: no namespace can have this name"},
+		{"explain a -o", 2, ": -o: needs a value; write -o VALUE: text or json"},
+		{"explain a --kube-api-qps=NaN", 2, "--kube-api-qps=NaN: use a number"},
+		{"explain a --master=::", 2, "--master=::: use a URL"},
+		{"explain a --logging-format=xml", 2, "--logging-format=xml: use text or json"},
+		{"explain a --retry-interval-start=0", 2, "--retry-interval-start=0s: use a duration"},
+		// What is wrong with an argument is told also where no cluster can be reached.
+		{"explain forbidden --kubeconfig=/nowhere", 2, "forbidden from the first"},
 		{"explain st/a", 2, "that is a Stranger; use other explain st/a"},
+		{"explain st/a -n team", 2, "that is a Stranger; use other explain st/a -n team"},
 		{"explain strangers.example.com/a", 2, "that is a Stranger; use other explain st/a"},
 		{"explain a -o yaml", 2, "--output=yaml: use text or json"},
 		{"explain a --nope", 2, "--nope: there is no such flag"},
@@ -82,6 +101,32 @@ func TestCommandArguments(t *testing.T) {
 				t.Error("it was asked all the same")
 			}
 		})
+	}
+}
+
+// TestHelpOfWhatWrites catches a help in which seventy flags of the sidecar hide the few that matter.
+func TestHelpOfWhatWrites(t *testing.T) {
+	for _, writes := range []bool{true, false} {
+		program := sample()
+		program.Commands = []Command{{Name: "import", Object: "THING", Kinds: kinds, Writes: writes}}
+		var out bytes.Buffer
+		if code := Main(t.Context(), program, []string{"sample", "import", "--help"}, &out, &out); code != 0 {
+			t.Fatal(code, out.String())
+		}
+		text := out.String()
+		for _, want := range []string{"--namespace ", "--csi-address ", "--kubeconfig "} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is missing", want)
+			}
+		}
+		for _, hidden := range []string{"--worker-threads ", "--leader-election\n", "--enable-pprof\n", "--walk-to "} {
+			if strings.Contains(text, hidden) == writes {
+				t.Errorf("writes %v: %s", writes, hidden)
+			}
+		}
+		if strings.Contains(text, "which sample --help shows, are taken as well") != writes {
+			t.Errorf("writes %v: %s", writes, text)
+		}
 	}
 }
 
@@ -146,14 +191,27 @@ func TestCommandAsksTheDriver(t *testing.T) {
 	o.Timeout = 3 * time.Second
 	o.CSIAddress = filepath.Join(t.TempDir(), "csi.sock")
 	defer (&plugin{name: "d.example"}).serve(t, o.CSIAddress)()
-	if d := askDriver(t.Context(), o); !d.Asked || d.Name != "d.example" {
-		t.Error(d)
+	// An answer stands on the terminal of a person, who did not ask what the library does.
+	var log heard
+	if d := askDriver(log.context(t.Context()), o); !d.Asked || d.Name != "d.example" || len(log.lines) > 0 {
+		t.Error(d, log.lines)
 	}
-	o.CSIAddress, o.Timeout = filepath.Join(t.TempDir(), "dead"), 300*time.Millisecond
+	o.CSIAddress, o.Timeout = filepath.Join(t.TempDir(), "dead"), time.Hour
 	if err := os.WriteFile(o.CSIAddress, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if d := askDriver(t.Context(), o); d.Asked || d.Why == "" {
+	// Whoever asks waits for the answer, and what is no socket gives none however long it is tried.
+	if d := askDriver(t.Context(), o); d.Asked || !strings.Contains(d.Why, "is no socket") {
+		t.Error(d)
+	}
+	o.CSIAddress = filepath.Join(t.TempDir(), "deaf")
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: o.CSIAddress})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.SetUnlinkOnClose(false)
+	_ = listener.Close()
+	if d := askDriver(t.Context(), o); d.Asked || !strings.Contains(d.Why, "connection refused") {
 		t.Error(d)
 	}
 	o.CSIAddress = ""

@@ -5,6 +5,7 @@ package sidecar
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,13 +22,15 @@ func buildConfig(o *Options, agent string) (*rest.Config, error) {
 	switch {
 	case errors.Is(err, rest.ErrNotInCluster):
 		return nil, fatal("no API server: outside of a cluster set --kubeconfig or the KUBECONFIG variable to a file that says how to reach it")
+	case path != "" && clientcmd.IsEmptyConfig(err):
+		return nil, fatal("no API server: %s names %s, which says nothing about a cluster: use a file that kubectl takes, too", origin, path)
 	case err != nil && path != "":
-		return nil, fatal("no API server: %s names %s: %w", origin, path, err)
+		return nil, fatal("no API server: %s names %s: %w; use a file that kubectl takes, too", origin, path, err)
 	case err != nil:
 		return nil, fatal("no API server: %w", err)
 	}
-	// The API server would compress every event of a streamed first list on its own: on both sides that costs more
-	// time than the network takes for what it saves.
+	// The API server would compress every page of a first list: on both sides that costs more time than the network takes
+	// for what it saves.
 	config.DisableCompression = true
 	config.QPS, config.Burst = float32(o.KubeAPIQPS), o.KubeAPIBurst
 	if o.KubeAPIQPS <= 0 {
@@ -35,6 +38,25 @@ func buildConfig(o *Options, agent string) (*rest.Config, error) {
 	}
 	config.UserAgent = agent
 	return config, nil
+}
+
+// checkMaster refuses what client-go would go on with, or tell in words that name no flag.
+func checkMaster(master string) error {
+	if master == "" {
+		return nil
+	}
+	text := master
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil {
+		return nil
+	}
+	if _, after, found := strings.Cut(master, "@"); found {
+		master = "…@" + after // what stands before it may be a password
+	}
+	return fmt.Errorf("--master=%s: use a URL such as https://10.0.0.1:6443; who logs in stands in the kubeconfig", master)
 }
 
 func fetchConfig(path, master string) (*rest.Config, error) {
@@ -68,12 +90,19 @@ func configPath(o *Options) (path, origin string) {
 
 // configWarnings speaks of what decides unseen which cluster is worked on.
 func configWarnings(o *Options) []string {
+	var warnings []string
+	if o.Master != "" && !strings.Contains(o.Master, "://") {
+		warnings = append(warnings, fmt.Sprintf("--master=%s has no scheme, and is asked by http, without TLS; say https:// before it if that is what it speaks", o.Master))
+	}
+	if o.HTTP.Pages && o.HTTP.MetricsPath == "/" && o.HTTP.Address() != "" {
+		warnings = append(warnings, "--metrics-path=/: the metrics take the place of the page for people; use another path such as /metrics, or --status-pages=false")
+	}
 	fromEnv := os.Getenv("KUBECONFIG")
 	if fromEnv == "" || o.Kubeconfig == "" || filepath.Clean(fromEnv) == filepath.Clean(o.Kubeconfig) {
-		return nil
+		return warnings
 	}
 	_, origin := configPath(o)
-	return []string{fmt.Sprintf("the KUBECONFIG variable names %s and --kubeconfig names %s: %s counts; unset the variable or leave out the flag", fromEnv, o.Kubeconfig, origin)}
+	return append(warnings, fmt.Sprintf("the KUBECONFIG variable names %s and --kubeconfig names %s: %s counts; unset the variable or leave out the flag", fromEnv, o.Kubeconfig, origin))
 }
 
 // contextNamespace is the namespace in which the user works, as kubectl takes it.

@@ -73,6 +73,31 @@ func TestTwoFilesAreWarnedOf(t *testing.T) {
 	}
 }
 
+// TestOddAddressesAreWarnedOf catches a program that takes, without a word, a server that it will ask without TLS, and metrics in
+// the place of the page.
+func TestOddAddressesAreWarnedOf(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	page := func(path, address string, pages bool) Options {
+		return Options{HTTP: HTTPOptions{MetricsPath: path, Endpoint: address, Pages: pages}}
+	}
+	for _, c := range []struct {
+		options Options
+		want    string
+	}{
+		{Options{Master: "foo"}, "--master=foo has no scheme, and is asked by http"},
+		{Options{Master: "https://foo"}, ""},
+		{page("/", ":8080", true), "--metrics-path=/: the metrics take the place of the page"},
+		{page("/", ":8080", false), ""},
+		{page("/", "", true), ""},
+		{page("/metrics", ":8080", true), ""},
+	} {
+		got := strings.Join(configWarnings(&c.options), "\n")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%+v: warned %q, want %q in it", c.options, got, c.want)
+		}
+	}
+}
+
 func TestClientLimits(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	for given, want := range map[float64]float32{-1: -1, 0: -1, 7.5: 7.5} {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // anyAccount stands for an account that the API server does not name.
@@ -26,11 +27,7 @@ type cure struct {
 
 // of says what to do about a missing right.
 func (c cure) of(r Right, account string) string {
-	text := "bind a role such as that in " + c.manifest + " to " + account
-	if component := c.components[r.Resource]; component != "" {
-		text = "add " + component + " to deploy/pair or deploy/node, or " + text
-	}
-	return text
+	return wellknown.GrantRight(c.components[r.Resource], c.manifest, account)
 }
 
 // learnAccount asks who the process is, once something is missing. It asks once: another name later would look

@@ -5,6 +5,7 @@ package sidecar
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/csi-tandem/csi-tandem/pkg/driver"
 )
 
 // plugin is a driver that says who it is and does nothing.
@@ -95,6 +98,12 @@ func TestADriverThatIsNotThereIsTold(t *testing.T) {
 	}
 	if absent.count("The driver is not there yet") != 1 || absent.count(b.socket) == 0 {
 		t.Errorf("logged %q", absent.lines)
+	}
+	// What the library says of each try is only that its time is over.
+	short, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer end()
+	if _, err := dial(short, driver.Options{Address: b.socket}); err == nil || !strings.Contains(err.Error(), "waiting for its socket "+b.socket+": dial unix") {
+		t.Errorf("why it waits: %v", err)
 	}
 	defer b.driver.serve(t, b.socket)()
 	k, err := b.connect(present.context(t.Context()))

@@ -76,6 +76,45 @@ func TestStandbyTakesOverAtOnce(t *testing.T) {
 	_ = two.finish()
 }
 
+// A room that asks for the tenure knows it once it works, and has it noted on the lease. Who does not ask notes nothing: it may be one that keeps no
+// record. Catches a room that is told of the lease before it was taken, and a process that vouches for what it does not do.
+func TestTenureIsKnownAtWork(t *testing.T) {
+	for title, row := range map[string]struct{ elects, asks bool }{"elected": {true, true}, "elected, nobody asks": {true, false}, "no election": {false, true}} {
+		t.Run(title, func(t *testing.T) {
+			b := elect(t, func(p *Program) { p.Options.Election.Enabled = row.elects })
+			known := make(chan kube.Tenure, 1)
+			b.Setup = func(_ context.Context, e *Env) ([]Runnable, error) {
+				tenure := func() kube.Tenure { return kube.Tenure{} }
+				if row.asks {
+					tenure = e.Tenure()
+				}
+				if before := tenure(); before.Lease != "" {
+					t.Error("known before it leads:", before)
+				}
+				return []Runnable{{Name: "room", Run: func(ctx context.Context) error {
+					known <- tenure()
+					<-ctx.Done()
+					return nil
+				}}}, nil
+			}
+			kit.PutJSON[*coordinationv1.Lease](b.api, `{"metadata":{"namespace":"ns","name":"`+lease+`","uid":"l"},"spec":{"holderIdentity":"","leaseTransitions":6}}`)
+			b.driver.serve(t, b.socket)
+			b.begin()
+			want, note := kube.Tenure{}, ""
+			if row.elects && row.asks {
+				want, note = kube.Tenure{Lease: "l", First: 7, Last: 7}, "7-7"
+			}
+			if got := <-known; got != want {
+				t.Errorf("known is %+v, want %+v", got, want)
+			}
+			if found, _ := kit.Read[*coordinationv1.Lease](b.api, kube.Key{Namespace: "ns", Name: lease}); found.Annotations["csi-tandem.io/led"] != note {
+				t.Errorf("noted is %v, want %q", found.Annotations, note)
+			}
+			_ = b.finish()
+		})
+	}
+}
+
 // rob lets another process hold the lease, as if ours had slept for long.
 func rob(b *being, by string) {
 	kit.Edit(b.api, kube.Key{Namespace: "ns", Name: lease}, func(l *coordinationv1.Lease) {

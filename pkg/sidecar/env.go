@@ -48,6 +48,7 @@ type Env struct {
 
 	recorder  func(component string) kube.Recorder
 	access    *access
+	tenures   *tenures
 	awaited   []Right
 	informers []watched
 	index     *topology.Index
@@ -58,12 +59,32 @@ type Env struct {
 // watched is an informer of any kind.
 type watched interface {
 	kube.Runner
+	Failure() error
 	Resource() kube.Resource
 	Namespace() string
 }
 
 // RecorderAs is a recorder whose events come from another component than the program's own.
 func (e *Env) RecorderAs(component string) kube.Recorder { return e.recorder(component) }
+
+// Tenure has the lease of the program note who leads, as those do who write down what they begin, and tells what is noted there while this
+// process leads. Without an election it tells nothing.
+func (e *Env) Tenure() func() kube.Tenure {
+	if e.tenures == nil {
+		e.tenures = &tenures{}
+	}
+	return e.tenures.now
+}
+
+// tenures are told of by the lock of the program's own lease.
+type tenures struct{ lock *leaseLock }
+
+func (t *tenures) now() kube.Tenure {
+	if t.lock == nil {
+		return kube.Tenure{}
+	}
+	return t.lock.Tenure()
+}
 
 // Require adds rights to those whose lack is told.
 func (e *Env) Require(rights ...Right) { e.access.require(rights...) }

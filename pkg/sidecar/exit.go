@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"k8s.io/klog/v2"
 )
@@ -48,11 +49,13 @@ func (p *process) exit(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	_, _ = fmt.Fprintf(p.stderr, "%s: %v\n", p.name, err)
+	// Several errors are a list of lines; in a log, and in the status of a pod, they are one.
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	_, _ = fmt.Fprintf(p.stderr, "%s: %s\n", p.name, text)
 	if words := (*lastWords)(nil); errors.As(err, &words) {
 		// Outside of a pod there is no such file, and none is made.
 		if file, openErr := os.OpenFile(p.terminationLog, os.O_WRONLY|os.O_TRUNC, 0); openErr == nil {
-			_, writeErr := fmt.Fprintln(file, err)
+			_, writeErr := fmt.Fprintln(file, text)
 			if closeErr := file.Close(); writeErr != nil || closeErr != nil {
 				klog.ErrorS(errors.Join(writeErr, closeErr), "Last words not written", "file", p.terminationLog)
 			}

@@ -3,6 +3,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -92,10 +93,11 @@ func (g *Gates) apply() (warnings []string, err error) {
 func (g *Gates) give(item string) (warning string, err error) {
 	name, text, found := strings.Cut(item, "=")
 	value, parseErr := strconv.ParseBool(strings.TrimSpace(text))
-	if !found || parseErr != nil {
+	name = strings.TrimSpace(name)
+	if !found || parseErr != nil || name == "" {
+		name = cmp.Or(name, "Name")
 		return "", fatal("--feature-gates=%s: write %s=true or %s=false", item, name, name)
 	}
-	name = strings.TrimSpace(name)
 	if name == "AllAlpha" || name == "AllBeta" {
 		g.given[name] = value
 		return "", nil

@@ -9,14 +9,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"k8s.io/utils/clock"
 )
 
 // What health speaks of.
 const (
 	checkDriver = "driver"
 	checkCaches = "caches"
+	checkServer = "API server"
 	noteRights  = "rights"
 	noteWaiting = "waiting"
+	noteNode    = "node"
 	// noteYielding is about another process that does the same work.
 	noteYielding = "another process"
 )
@@ -28,10 +32,13 @@ type health struct {
 	checks map[string]string
 	notes  map[string]string
 	leases map[string]*leaseLock
+	pulse  *pulse
 }
 
 func newHealth() *health {
-	return &health{checks: map[string]string{}, notes: map[string]string{}, leases: map[string]*leaseLock{}}
+	return &health{
+		checks: map[string]string{}, notes: map[string]string{}, leases: map[string]*leaseLock{}, pulse: &pulse{clock: clock.RealClock{}},
+	}
 }
 
 // set records a check; no problem is an empty text.
@@ -100,6 +107,10 @@ func (h *health) report() (text string, ready bool) {
 	defer h.mu.Unlock()
 	var lines strings.Builder
 	ready = true
+	if problem := h.pulse.problem(); problem != "" {
+		ready = false
+		fmt.Fprintf(&lines, "not ok: %s: %s\n", checkServer, problem)
+	}
 	for _, name := range slices.Sorted(maps.Keys(h.checks)) {
 		problem := h.checks[name]
 		if problem == "" {

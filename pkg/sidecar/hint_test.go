@@ -18,7 +18,7 @@ func TestHints(t *testing.T) {
 		"--CSI-address=x":           "did you mean --csi-address?",
 		"--kubecofnig=x":            "did you mean --kubeconfig?",
 		"--something-else-entirely": "--something-else-entirely: there is no such flag; --help lists them all",
-		"--x":                       "--x: there is no such flag; --help",
+		"--x":                       ": -x: there is no such flag; --help",
 		"explian data":              `argument "explian": did you mean explain? there is no such command, only explain, completion;`,
 		"complete bash":             `argument "complete": there is no such command, only explain, completion; without one the program runs as a sidecar; --help lists commands and flags`,
 		"help me":                   `argument "help": there is no such command, only explain, completion;`,
@@ -39,7 +39,7 @@ func TestHints(t *testing.T) {
 
 func TestDescribeBuild(t *testing.T) {
 	for want, settings := range map[string][]debug.BuildSetting{
-		"commit unknown, go1.26.8, ":                   nil,
+		"go1.26.8, ":                                   nil,
 		"commit 0123456789ab, go1.26.8, ":              {{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "false"}},
 		"commit 0123456789ab with changes, go1.26.8, ": {{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}},
 		"commit 01, go1.26.8, ":                        {{Key: "vcs.revision", Value: "01"}},

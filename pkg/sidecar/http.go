@@ -106,7 +106,7 @@ func (l *life) listen(ctx context.Context) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fatal("--http-endpoint=%s: cannot listen there: %w", address, err)
+		return fatal("%s: cannot listen there: %w; use a free port, at an address that this host has, such as :8080", l.Options.HTTP.given(), err)
 	}
 	l.listener = listener
 	return nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Kind is a kind of objects that a user may mean.
@@ -32,18 +34,34 @@ func (a *asking) takeKind() error {
 		if len(a.Kinds) > 0 {
 			a.kind = a.Kinds[0].Name
 		}
-		return nil
+		return a.checkName()
 	}
-	i := slices.IndexFunc(a.Kinds, func(k Kind) bool { return k.isCalled(word) })
+	i := a.kindOf(word)
 	switch {
 	case name == "" || strings.Contains(name, "/"):
 		return fmt.Errorf("argument %q: say %s, and the namespace with -n", a.objects[0], a.forms())
 	case i < 0:
 		return fmt.Errorf("argument %q: %q is no kind of objects that this is about: say %s, and the namespace with -n", a.objects[0], word, a.forms())
 	case a.Kinds[i].Ask != "":
-		return fmt.Errorf("argument %q: that is a %s; use %s%s", a.objects[0], a.Kinds[i].Name, a.Kinds[i].Ask, name)
+		question := a.Kinds[i].Ask + name
+		if a.namespace != "" {
+			question += " -n " + a.namespace
+		}
+		return fmt.Errorf("argument %q: that is a %s; use %s", a.objects[0], a.Kinds[i].Name, question)
 	}
 	a.kind, a.objects[0] = a.Kinds[i].Name, name
+	return a.checkName()
+}
+
+// kindOf finds the kind that a word stands for; none is -1.
+func (a *asking) kindOf(word string) int {
+	return slices.IndexFunc(a.Kinds, func(k Kind) bool { return k.isCalled(word) })
+}
+
+func (a *asking) checkName() error {
+	if name := a.objects[0]; len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("argument %q: no %s can have this name: use lower-case letters, digits, dashes and dots, 253 of them at most", name, a.kind)
+	}
 	return nil
 }
 

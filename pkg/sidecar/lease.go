@@ -4,6 +4,7 @@ package sidecar
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -33,6 +34,8 @@ type leaseLock struct {
 	clock    clock.Clock
 	// retried counts the renewals that took more than a write; it may be nil.
 	retried prometheus.Counter
+	// noted tells to note on the lease who has led.
+	noted bool
 
 	// seen is the newest state that is known, and since is when it was seen first. Whether it has run out is
 	// told by the clock of this process alone: those of two machines differ.
@@ -42,6 +45,8 @@ type leaseLock struct {
 	mu sync.Mutex
 	// renewed is when the last renewal that succeeded was sent; zero while the lease is not ours.
 	renewed time.Time
+	// tenure is that of this process, as it was written last.
+	tenure kube.Tenure
 }
 
 func holderOf(lease *coordinationv1.Lease) string { return ptr.Deref(lease.Spec.HolderIdentity, "") }
@@ -85,14 +90,33 @@ func (l *leaseLock) renew(ctx context.Context) error {
 		if l.retried != nil {
 			l.retried.Inc()
 		}
-		held, err := l.take(ctx)
-		if err == nil && !held {
-			err = fmt.Errorf("%w: %s has it", errLeaseLost, holderOf(l.seen))
+		lease, err = l.renewFound(ctx)
+		if errors.Is(err, errLeaseLost) {
+			return err
 		}
-		return err
 	}
-	_, err = l.written(sent, lease, err)
+	held, err := l.written(sent, lease, err)
+	if err == nil && !held {
+		err = fmt.Errorf("writing lease %s: it was changed at the same time", l.key)
+	}
 	return err
+}
+
+// renewFound renews a lease that is not as this process has written it. One that somebody else has had meanwhile is lost, also when it is
+// free again: what this process remembers is older than the work of the other.
+func (l *leaseLock) renewFound(ctx context.Context) (*coordinationv1.Lease, error) {
+	found, err := kube.Fetch[*coordinationv1.Lease](ctx, l.client, l.key)
+	switch {
+	case apierrors.IsNotFound(err) && l.age() < l.lasts:
+		return kube.Create(ctx, l.client, l.claimed(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name}}))
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("%w: nobody can tell who has had it meanwhile", errLeaseLost)
+	case err != nil:
+		return nil, err
+	case holderOf(found) != l.identity, !kube.TenureOf(found).Is(l.Tenure()):
+		return nil, fmt.Errorf("%w: %q has it or had it meanwhile", errLeaseLost, holderOf(found))
+	}
+	return kube.Patch(ctx, l.client, found, func(o *coordinationv1.Lease) { l.claimed(o) })
 }
 
 // release gives the lease back, if it is ours, in the way that client-go's elector does.
@@ -115,7 +139,7 @@ func (l *leaseLock) release(ctx context.Context) error {
 // claimed edits a lease into one that we hold from now on, or go on to hold.
 func (l *leaseLock) claimed(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	now := ptr.To(metav1.NewMicroTime(l.clock.Now()))
-	spec := &lease.Spec
+	before, spec := lease.DeepCopy(), &lease.Spec
 	if holderOf(lease) != l.identity || spec.AcquireTime == nil {
 		spec.AcquireTime = now
 	}
@@ -123,6 +147,9 @@ func (l *leaseLock) claimed(lease *coordinationv1.Lease) *coordinationv1.Lease {
 		spec.LeaseTransitions = ptr.To[int32](0)
 	} else if holderOf(lease) != l.identity {
 		spec.LeaseTransitions = ptr.To(ptr.Deref(spec.LeaseTransitions, 0) + 1)
+	}
+	if l.noted {
+		kube.NoteTenure(lease, before)
 	}
 	spec.HolderIdentity, spec.RenewTime = ptr.To(l.identity), now
 	// Rounded up: what is cut off would let another one in while this one may still work.
@@ -148,7 +175,17 @@ func (l *leaseLock) written(sent time.Time, lease *coordinationv1.Lease, err err
 	}
 	l.seen, l.since = lease, sent
 	l.setRenewed(sent)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tenure = kube.TenureOf(lease)
 	return true, nil
+}
+
+// Tenure is that of this process while the lease is its own; it does not change then.
+func (l *leaseLock) Tenure() kube.Tenure {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tenure
 }
 
 func (l *leaseLock) setRenewed(at time.Time) {

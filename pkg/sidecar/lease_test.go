@@ -128,6 +128,23 @@ func TestRenewal(t *testing.T) {
 				o.Spec.HolderIdentity, o.Spec.RenewTime = ptr.To("two"), &metav1.MicroTime{Time: l.clock.Now()}
 			})
 		}, true, true, "two"},
+		"another one had it while this one slept, and gave it back": {func(l *locks) {
+			two := l.candidate("two")
+			l.take(two, false)
+			l.clock.Step(time.Minute)
+			l.take(two, true)
+			if err := two.release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}, true, true, ""},
+		"it was made anew, and was another's": {func(l *locks) {
+			kit.Remove[*coordinationv1.Lease](l.api, leaseKey)
+			two := l.candidate("two")
+			l.take(two, true)
+			if err := two.release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}, true, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLocks(t)
@@ -147,6 +164,21 @@ func TestRenewal(t *testing.T) {
 				t.Errorf("%s holds it", holderOf(found))
 			}
 		})
+	}
+}
+
+// A lease that is gone when a process wakes up may have been another's before it went. Catches a process that goes on with what it remembers.
+func TestLeaseThatWentWhileAsleep(t *testing.T) {
+	l := newLocks(t)
+	one := l.candidate("one")
+	l.take(one, true)
+	kit.Remove[*coordinationv1.Lease](l.api, leaseKey)
+	l.clock.Step(time.Minute)
+	if err := one.renew(t.Context()); !errors.Is(err, errLeaseLost) {
+		t.Errorf("got %v", err)
+	}
+	if _, there := kit.Read[*coordinationv1.Lease](l.api, leaseKey); there {
+		t.Error("made anew as if nothing had been")
 	}
 }
 
@@ -200,5 +232,52 @@ func TestOverdueLease(t *testing.T) {
 	h.lease(two)
 	if err := h.overdue(); err != nil {
 		t.Errorf("a standby is never late: %v", err)
+	}
+}
+
+// What a record needs to know of those who led stands on the lease from the very write that takes it, and outlives those who know nothing of it.
+// Catches a note that is written later, which a process that dies first never makes, and one that says of others that they were like us.
+func TestLeaseIsNoted(t *testing.T) {
+	l := newLocks(t)
+	noting := func(identity string) *leaseLock {
+		lock := l.candidate(identity)
+		lock.noted = true
+		return lock
+	}
+	notes := func(want string) {
+		t.Helper()
+		found, _ := kit.Read[*coordinationv1.Lease](l.api, leaseKey)
+		if got := found.Annotations["csi-tandem.io/led"]; got != want {
+			t.Errorf("noted is %q, want %q", got, want)
+		}
+	}
+	pass := func(lock *leaseLock) {
+		t.Helper()
+		if err := lock.release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, two, other := noting("one"), noting("two"), l.candidate("other")
+	l.take(one, true)
+	notes("0-0")
+	first := one.Tenure().String()
+	if err := one.renew(t.Context()); err != nil {
+		t.Error(err)
+	}
+	notes("0-0")
+	pass(one)
+	l.take(two, true)
+	notes("0-1")
+	if !two.Tenure().Covers(first) {
+		t.Error("one of ours counts as somebody else")
+	}
+	pass(two)
+	l.take(other, true)
+	notes("0-1")
+	pass(other)
+	l.take(one, true)
+	notes("3-3")
+	if one.Tenure().Covers(first) || !one.Tenure().Covers(one.Tenure().String()) {
+		t.Error("somebody else counts as one of ours", one.Tenure(), first)
 	}
 }

@@ -71,6 +71,7 @@ func (l *life) run(ctx context.Context) error {
 	group.Go(func() error { return l.serve(outer) })
 	group.Go(func() error { return l.access.run(outer) })
 	group.Go(func() error { tidy(outer, l.clock); return nil })
+	group.Go(func() error { l.health.pulse.remind(outer); return nil })
 	group.Go(func() error { defer end(); return l.work(working) })
 	err := group.Wait()
 	end()
@@ -104,10 +105,12 @@ func (p *process) born() (*life, error) {
 }
 
 func (p *process) begun(client, leaseClient kube.Client, host string) *life {
+	health := newHealth()
+	client = &felt{client, health.pulse}
 	l := &life{
-		process: p, leaseClient: leaseClient, clock: clock.RealClock{}, holder: holderIdentity(host),
+		process: p, leaseClient: &felt{leaseClient, health.pulse}, clock: clock.RealClock{}, holder: holderIdentity(host),
 		leaseNamespace: leaseNamespace(p.Options.Election.Namespace, serviceAccountNamespace),
-		health:         newHealth(), meters: newMeters(p.IsMigrated),
+		health:         health, meters: newMeters(p.IsMigrated),
 	}
 	l.client, l.started = newCounted(client, l.meters.process), l.clock.Now()
 	l.access = newAccess(client, l.clock, l.health, cure{p.Manifest, p.Components})
@@ -126,6 +129,7 @@ func (l *life) work(ctx context.Context) error {
 	defer k.close()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.watch(ctx, k) })
+	group.Go(func() error { l.checkNode(ctx); return nil })
 	group.Go(func() error {
 		for {
 			err := l.term(ctx, k)

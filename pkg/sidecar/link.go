@@ -24,7 +24,7 @@ const (
 	lookAtDriver = time.Second
 	// remind is how often a log line says that something is still being waited for.
 	remind = 10 * time.Second
-	// remindDriver is the same for the driver, of which the shared library speaks as well.
+	// remindDriver is the same for the driver: each try takes that long.
 	remindDriver = 30 * time.Second
 )
 
@@ -54,7 +54,7 @@ func (l *life) connect(ctx context.Context) (*link, error) {
 	options := l.meters.driver
 	options.Address, options.Timeout = address, l.Options.Timeout
 	conn, err := insist(ctx, l, "Waiting for the driver", func() (*driver.Conn, error) {
-		return driver.Connect(ctx, options)
+		return dial(ctx, options)
 	})
 	if err != nil {
 		return nil, err
@@ -81,6 +81,18 @@ func (l *life) connect(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	return &link{conn, identity, place, calls}, nil
+}
+
+// dial connects, and says of a socket that is not there what knocking finds: gRPC only says that its time is over.
+func dial(ctx context.Context, options driver.Options) (*driver.Conn, error) {
+	conn, err := driver.Connect(ctx, options)
+	if err == nil {
+		return conn, nil
+	}
+	if why := knock(ctx, options.Address); why != nil {
+		err = why
+	}
+	return nil, fmt.Errorf("waiting for its socket %s: %w", options.Address, err)
 }
 
 func (l *life) identify(ctx context.Context, conn *driver.Conn) (driver.Identity, error) {

@@ -64,6 +64,17 @@ func (m Missing) check(fs *flag.FlagSet) error {
 	return nil
 }
 
+// warnMissing tells of flags that steer what is not there. Their defaults stand in manifests of old, and tell nothing.
+func warnMissing(logger klog.Logger, fs *flag.FlagSet, features []Missing) {
+	for _, m := range features {
+		for _, d := range m.Details {
+			if f := fs.Lookup(d.Name); f != nil && f.Value.String() != f.DefValue {
+				logger.Info("Warning: this flag does nothing here; remove it, or keep the sidecar that you use for it", "flag", "--"+d.Name, "value", f.Value.String(), "why", "this build does not have "+m.Feature+" yet")
+			}
+		}
+	}
+}
+
 // retired accepts any value for a flag that means nothing any more.
 type retired struct {
 	text   string

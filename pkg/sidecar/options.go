@@ -6,10 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
+	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/csi-tandem/csi-tandem/pkg/driver"
 )
@@ -80,7 +85,7 @@ func NewOptions() *Options {
 
 func (o *Options) groups() []FlagGroup {
 	return []FlagGroup{
-		{"Driver", o.addDriver}, {"API server", o.addServer}, {"Work", o.addWork},
+		{titleDriver, o.addDriver}, {titleServer, o.addServer}, {"Work", o.addWork},
 		{"Leader election", o.Election.add}, {"HTTP endpoint", o.HTTP.add},
 	}
 }
@@ -127,11 +132,16 @@ func (h *HTTPOptions) add(fs *flag.FlagSet) {
 }
 
 // check refuses what could only fail later, and says what to write instead.
-func (o *Options) check(driverOptional func() bool) error {
-	if o.CSIAddress != "" || driverOptional == nil || !driverOptional() {
-		if err := driver.CheckAddress(o.CSIAddress); err != nil {
-			return err
-		}
+func (o *Options) check(withoutDriver func() error) error {
+	checkDriver := func() error { return driver.CheckAddress(o.CSIAddress) }
+	if o.CSIAddress == "" && withoutDriver != nil {
+		checkDriver = withoutDriver
+	}
+	if err := checkDriver(); err != nil {
+		return err
+	}
+	if err := checkMaster(o.Master); err != nil {
+		return err
 	}
 	if err := o.checkWork(); err != nil {
 		return err
@@ -173,14 +183,36 @@ func (h *HTTPOptions) check() error {
 		return fmt.Errorf("--metrics-path=%s: something else is served there, use another one such as /metrics", h.MetricsPath)
 	case h.Pprof && h.Address() == "":
 		return fmt.Errorf("--enable-pprof: there is no address to serve profiles on, set --http-endpoint as well")
+	case h.Address() != "" && !isHostPort(h.Address()):
+		return fatal("%s: write host:port, such as :8080 or 127.0.0.1:8080", h.given())
 	}
 	return nil
+}
+
+func isHostPort(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return false
+	}
+	// Ports can have names.
+	number, err := strconv.Atoi(port)
+	return err != nil || number >= 0 && number <= math.MaxUint16
+}
+
+// given is the flag that says where to listen.
+func (h *HTTPOptions) given() string {
+	if h.Endpoint != "" {
+		return "--http-endpoint=" + h.Endpoint
+	}
+	return "--metrics-address=" + h.MetricsAddress
 }
 
 func (e *Election) check() error {
 	// The elector's own rules, told before anything has started and in terms of the flags.
 	longestRetry := e.RetryPeriod + e.RetryPeriod/5
 	switch {
+	case e.Namespace != "" && !isNamespace(e.Namespace):
+		return fmt.Errorf("--leader-election-namespace=%s: no namespace can have this name: use lower-case letters, digits and dashes, 63 of them at most", e.Namespace)
 	case !e.Enabled:
 		return nil
 	case e.RetryPeriod <= 0:
@@ -192,8 +224,21 @@ func (e *Election) check() error {
 	case e.LeaseDuration < time.Second:
 		return fmt.Errorf("--leader-election-lease-duration=%v: use 1s or more, leases count in seconds", e.LeaseDuration)
 	}
+	return e.checkLabels()
+}
+
+// checkLabels: a lease with a wrong label is refused by the API server, again and again, and nobody leads.
+func (e *Election) checkLabels() error {
+	for _, key := range slices.Sorted(maps.Keys(e.Labels)) {
+		wrong := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(e.Labels[key])...)
+		if len(wrong) > 0 {
+			return fmt.Errorf("--leader-election-labels=%s:%s: this cannot be a label: %s", key, e.Labels[key], wrong[0])
+		}
+	}
 	return nil
 }
+
+func isNamespace(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
 // labels is a flag of the form key:value,key:value.
 type labels map[string]string

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -121,7 +122,7 @@ func (l *life) viewQueue(now time.Time, kind string, status reconcile.Status) qu
 	view := queueView{Kind: kind, Name: status.Queue}
 	for _, w := range status.Work[:min(len(status.Work), shownRows)] {
 		view.Rows = append(view.Rows, rowView{
-			Object: objectName(w.Key), Age: ago(now, w.Since), State: stateText(now, stateOf(w), w), Step: l.say(w.Step), Why: w.Why, Failures: w.Failures,
+			Object: objectName(w.Key), Age: ago(now, w.Since), State: stateText(now, stateOf(w), w), Step: withoutWhy(l.say(w.Step), w.Why), Why: w.Why, Failures: w.Failures,
 		})
 	}
 	counts := countStates(status)
@@ -131,6 +132,27 @@ func (l *life) viewQueue(now time.Time, kind string, status reconcile.Status) qu
 		view.More += counts[state]
 	}
 	return view
+}
+
+// decided is a time to wait as it was when that was decided, which beside the time that is left is one too many.
+var decided = regexp.MustCompile(`^Waits \d\S*$`)
+
+// withoutWhy leaves out of the words for a step what stands below them.
+func withoutWhy(said, why string) string {
+	below := strings.TrimSuffix(why, ".") + "; " // what would help may stand behind it
+	rest, tail, found := strings.Cut(strings.TrimSuffix(said, "."), ": ")
+	for found && !strings.HasPrefix(below, tail+"; ") {
+		var more string
+		more, tail, found = strings.Cut(tail, ": ")
+		rest += ": " + more
+	}
+	switch {
+	case why == "" || !found:
+		return said
+	case decided.MatchString(rest):
+		return "Waits:"
+	}
+	return rest + ":"
 }
 
 // stateText says what an object is doing, and for how long.

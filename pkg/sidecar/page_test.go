@@ -85,6 +85,29 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestWhyIsSaidOnce catches a page that shows an error twice in a cell, and a time to wait that is not the one that is left.
+func TestWhyIsSaidOnce(t *testing.T) {
+	for _, c := range []struct{ said, why, want string }{
+		{"Cannot go on, and looks again by itself: class x: not found", "class x: not found", "Cannot go on, and looks again by itself:"},
+		{"Waits 118s: snapshot of another driver.", "snapshot of another driver", "Waits:"},
+		{"Waits 1m30s: the node.", "the node.", "Waits:"},
+		{"Waits, and goes on by itself: the node", "the node", "Waits, and goes on by itself:"},
+		{"Cannot go on: asking: class x: not found", "class x: not found; create it", "Cannot go on: asking:"},
+		{"Cannot go on: class x", "class xyz: not found; create it", "Cannot go on: class x"},
+		{"Asks the driver for volume pvc-1.", "rpc error: no room", "Asks the driver for volume pvc-1."},
+		{"Settled.", "", "Settled."},
+	} {
+		if got := withoutWhy(c.said, c.why); got != c.want {
+			t.Errorf("%q, %q: %q, want %q", c.said, c.why, got, c.want)
+		}
+	}
+	b := busy(t)
+	b.Say = func(any) string { return "Waits 118s: no & room." }
+	if _, text := b.fetch("/"); !strings.Contains(text, `<td>Waits:<div class="dim">no &amp; room</div>`) {
+		t.Error("the page does not leave it out")
+	}
+}
+
 func TestPageBeforeAnythingWorks(t *testing.T) {
 	b := conceive(t, func(p *Program) { p.Options.HTTP = HTTPOptions{Endpoint: "x", MetricsPath: "/metrics", Pages: true} })
 	if code, text := b.fetch("/"); code != http.StatusOK || !strings.Contains(text, "Nothing is worked on yet") {

@@ -7,15 +7,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	logsapi "k8s.io/component-base/logs/api/v1"
-	_ "k8s.io/component-base/logs/json/register" // makes --logging-format=json known
 	"k8s.io/klog/v2"
 )
 
@@ -28,7 +26,9 @@ type process struct {
 
 	gates   *Gates
 	logging *logsapi.LoggingConfiguration
-	version bool
+	// unreachable are flags of logging that are accepted with their defaults only.
+	unreachable []string
+	version     bool
 	// node is the one that is served, empty for all.
 	node   string
 	flags  *flag.FlagSet
@@ -54,10 +54,13 @@ func newProcess(program Program, stdout, stderr io.Writer) *process {
 	return p
 }
 
-// Titles of groups that nobody looks for.
+// Titles of groups that are shown to some only: the first three are all that who writes looks for, the last two nobody does.
 const (
-	titleMissing = "Not in this build yet: "
-	titleRetired = "Retired, accepted and without effect"
+	titleQuestion = "Question"
+	titleDriver   = "Driver"
+	titleServer   = "API server"
+	titleMissing  = "Not in this build yet: "
+	titleRetired  = "Retired, accepted and without effect"
 )
 
 func (p *process) flagGroups() []FlagGroup {
@@ -95,18 +98,6 @@ func (p *process) addProcess(fs *flag.FlagSet) {
 	fs.BoolVar(&p.version, "version", false, "print the version and exit")
 }
 
-// unreachable are options of the logging library behind a gate that no sidecar ever had.
-var unreachable = regexp.MustCompile(` ?Enable the LoggingAlphaOptions .*$`)
-
-func (p *process) addLogging(fs *flag.FlagSet) {
-	logsapi.AddGoFlags(p.logging, fs)
-	fs.VisitAll(func(f *flag.Flag) {
-		if text := unreachable.ReplaceAllString(f.Usage, ""); text != f.Usage {
-			f.Usage = "accepted for old manifests, and cannot be enabled"
-		}
-	})
-}
-
 // parse reads the arguments. Done means that the process has nothing more to do.
 func (p *process) parse(args []string) (done bool, err error) {
 	if len(args) == 0 {
@@ -117,6 +108,7 @@ func (p *process) parse(args []string) (done bool, err error) {
 		if err := p.flags.Set(name, value); err != nil {
 			return false, usage("preset --%s=%s: %w", name, value, err)
 		}
+		p.flags.Lookup(name).DefValue = value // as help shows it
 	}
 	if err := p.flags.Parse(args[1:]); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -127,14 +119,22 @@ func (p *process) parse(args []string) (done bool, err error) {
 	if rest := p.flags.Args(); len(rest) > 0 {
 		return false, p.unknownArgument(args[1:], rest[0])
 	}
+	if err := p.checkNumbers(p.flags); err != nil {
+		return false, err
+	}
 	return p.begin()
 }
 
 // begin checks in the order in which the sidecars of old did, since each failure has its exit code.
 func (p *process) begin() (done bool, err error) {
+	if err := p.checkLogging(); err != nil {
+		return false, err
+	}
 	if err := logsapi.ValidateAndApply(p.logging, nil); err != nil {
 		return false, fmt.Errorf("logging flags: %w", err)
 	}
+	hush(klog.Background())
+	klog.StartFlushDaemon(p.logging.FlushFrequency.Duration.Duration)
 	warnings, err := p.gates.apply()
 	if err != nil {
 		return false, err
@@ -155,6 +155,7 @@ func (p *process) begin() (done bool, err error) {
 		logger.Info("Warning: " + w)
 	}
 	warnRetired(logger, p.flags, append(klogFlags(), p.Retired...))
+	warnMissing(logger, p.flags, p.Missing)
 	return false, nil
 }
 
@@ -164,7 +165,7 @@ func (p *process) check() error {
 			return err
 		}
 	}
-	if err := p.Options.check(p.DriverOptional); err != nil {
+	if err := p.Options.check(p.WithoutDriver); err != nil {
 		return err
 	}
 	if p.mustElect() {
@@ -174,64 +175,29 @@ func (p *process) check() error {
 			return err
 		}
 	}
-	if p.Validate != nil {
-		return p.Validate()
+	for _, check := range []func() error{p.Validate, p.Inhabit} {
+		if check == nil {
+			continue
+		}
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-var (
-	undefined = regexp.MustCompile(`^flag provided but not defined: -+(.*)$`)
-	needsArg  = regexp.MustCompile(`^flag needs an argument: -+(.*)$`)
-	badValue  = regexp.MustCompile(`^invalid (?:boolean )?value "(.*)" for (?:flag )?-+([^:]*): (.*)$`)
-)
-
-// explain says what the flag package found in one line that also says what to write. Its errors have no
-// types, so the texts are all there is; one that is not known goes out as it is.
-func (p *process) explain(err error) error {
-	text := strings.ReplaceAll(err.Error(), "\n", " ")
-	if m := undefined.FindStringSubmatch(text); m != nil {
-		return usage("--%s: there is no such flag; %s--help lists them all", m[1], p.meantFlag(m[1]))
-	}
-	if m := needsArg.FindStringSubmatch(text); m != nil {
-		return usage("%s: needs a value; %s", dashed(m[1]), p.wants(m[1]))
-	}
-	if m := badValue.FindStringSubmatch(text); m != nil {
-		// Some values pass on what the standard library says.
-		if m[3] == "parse error" || m[3] == "value out of range" || strings.HasPrefix(m[3], "strconv.") {
-			return usage("%s=%s: %s", dashed(m[2]), m[1], p.wants(m[2]))
+// checkNumbers refuses what can be read as a number and is none to reckon with.
+func (p *process) checkNumbers(flags *flag.FlagSet) (err error) {
+	flags.Visit(func(f *flag.Flag) {
+		getter, ok := f.Value.(flag.Getter)
+		if !ok {
+			return
 		}
-		return usage("%s=%s: %s", dashed(m[2]), m[1], m[3])
-	}
-	return usage("%s; --help lists all flags", text)
-}
-
-// dashed is a flag as users write it: those of one letter have one dash, but for --v, which is in each manifest.
-func dashed(name string) string {
-	if len(name) == 1 && name != "v" {
-		return "-" + name
-	}
-	return "--" + name
-}
-
-// wants says what the values of a flag look like.
-func (p *process) wants(name string) string {
-	f := p.flags.Lookup(name)
-	if f == nil {
-		return "see --help"
-	}
-	kind := typeOf(f)
-	example := map[string]string{
-		"int": "use a whole number", "uint": "use a whole number from 0 up", "float": "use a number",
-		"duration": "use a duration such as 90s or 5m", "bool": "use true or false",
-	}[kind]
-	if example == "" {
-		return "see --help"
-	}
-	if f.DefValue != "" {
-		example += "; the default is " + f.DefValue
-	}
-	return example
+		if n, ok := getter.Get().(float64); ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
+			err = usage("%s=%s: %s", dashed(f.Name), f.Value, p.wants(f.Name))
+		}
+	})
+	return err
 }
 
 // typeOf names the type of a flag's value.

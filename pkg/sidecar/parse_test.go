@@ -41,9 +41,14 @@ func sample() Program {
 			Switches: []Flag{{Name: "fly", Default: false, Usage: "fly"}},
 			Details:  []Flag{{Name: "fly-height", Default: uint(1), Usage: "how high"}, {Name: "fly-time", Default: time.Minute, Usage: "how long"}},
 		}},
-		Retired:        []Flag{{Name: "walk", Default: false, Usage: "retired"}, {Name: "walk-to", Default: "", Usage: "retired"}},
-		Presets:        map[string]map[string]string{"blue-sample": {"color": "blue", "csi-address": ""}},
-		DriverOptional: func() bool { return color == "blue" },
+		Retired: []Flag{{Name: "walk", Default: false, Usage: "retired"}, {Name: "walk-to", Default: "", Usage: "retired"}},
+		Presets: map[string]map[string]string{"blue-sample": {"color": "blue", "csi-address": ""}},
+		WithoutDriver: func() error {
+			if color == "blue" {
+				return nil
+			}
+			return errors.New("--csi-address must not be empty with --color=" + color)
+		},
 		Validate: func() error {
 			if color == "" {
 				return errors.New("--color must not be empty: use red")
@@ -81,13 +86,39 @@ func TestExitCodes(t *testing.T) {
 		{"--feature-gates=Old=perhaps", 255, "write Old=true or Old=false"},
 		{"--feature-gates=Old", 255, "write Old=true or Old=false"},
 		{"--feature-gates=Absent=true", 255, "this build does not have absence yet"},
-		{"--logging-format=xml", 1, "logging flags"},
-		{"--log-text-split-stream", 1, "logging flags"},
+		{"--kube-api-qps=NaN", 2, "--kube-api-qps=NaN: use a number; the default is -1"},
+		{"--kube-api-qps=-inf", 2, "--kube-api-qps=-Inf: use a number"},
+		{"--color", 2, "--color: needs a value; write --color=name: name of the color"},
+		{"--leader-election-labels", 2, "--leader-election-labels: needs a value; write --leader-election-labels=labels: labels that"},
+		{"--walk-to", 2, "--walk-to: needs a value; leave the flag out: retired"},
+		{"--log-json-info-buffer-size", 2, "needs a value; leave the flag out: accepted for old manifests"},
+		{"-x", 2, ": -x: there is no such flag"},
+		{"--vmodule=a=x", 2, "--vmodule=a=x: use pattern=N,pattern=N with whole numbers"},
+		{"--feature-gates==true", 255, "--feature-gates==true: write Name=true or Name=false"},
+		{"--master=::bad::", 1, "--master=::bad::: use a URL such as https://10.0.0.1:6443"},
+		{"--master=ftp://here", 1, "--master=ftp://here: use a URL"},
+		{"--master=https://", 1, "--master=https://: use a URL"},
+		{"--master=https://user:secret@here", 1, ": --master=…@here: use a URL"},
+		{"--kubeconfig=/dev/null", 255, "--kubeconfig names /dev/null, which says nothing about a cluster: use a file that kubectl takes"},
+		{"--kubeconfig=/dev", 255, "is a directory; use a file that kubectl takes"},
+		{"--logging-format=xml", 1, ": --logging-format=xml: use text or json"},
+		{"--log-flush-frequency=0", 1, "--log-flush-frequency=0s: use a duration such as 5s"},
+		{"--vmodule=a=3 --logging-format=json", 1, "--vmodule=a=3: it is for --logging-format=text only"},
+		{"--log-text-split-stream", 1, "--log-text-split-stream=true: it cannot be enabled, as the sidecars have no feature gate LoggingAlphaOptions; leave the flag out"},
+		{"--log-json-split-stream=true", 1, "--log-json-split-stream=true: it cannot be enabled"},
+		{"--log-json-info-buffer-size=1Ki", 1, "--log-json-info-buffer-size=1Ki: it cannot be enabled"},
+		{"--log-text-info-buffer-size=much", 2, "--log-text-info-buffer-size=much: it cannot be enabled"},
+		{"--log-text-info-buffer-size=0 --log-json-split-stream=false --kubeconfig=/does/not/exist", 255, "/does/not/exist"},
+		{"--http-endpoint=8080", 255, "--http-endpoint=8080: write host:port, such as :8080"},
+		{"--http-endpoint=:70000", 255, "--http-endpoint=:70000: write host:port"},
+		{"--metrics-address=here", 255, "--metrics-address=here: write host:port"},
+		{"--leader-election-namespace=Team_A", 1, "--leader-election-namespace=Team_A: no namespace can have this name"},
+		{"--leader-election --leader-election-labels=a:b,c:d_", 1, "--leader-election-labels=c:d_: this cannot be a label"},
 		{"--fly", 1, "--fly=true: this build does not have flying yet"},
 		{"--http-endpoint=:1 --metrics-address=:2", 1, "use --http-endpoint alone"},
 		{"--metrics-path=metrics", 1, "begins with a slash"},
 		{"--enable-pprof", 1, "set --http-endpoint as well"},
-		{"--csi-address=", 1, "--csi-address must not be empty"},
+		{"--csi-address=", 1, "--csi-address must not be empty with --color=red"},
 		{"--csi-address=tcp://1.2.3.4", 1, "--csi-address=tcp://1.2.3.4: use an absolute path"},
 		{"--timeout=0", 1, "--timeout=0s: calls need time"},
 		{"--worker-threads=0", 1, "--worker-threads=0"},
@@ -122,8 +153,8 @@ func TestExitCodes(t *testing.T) {
 
 func TestVersionIsLastOfTheFirstChecks(t *testing.T) {
 	for args, want := range map[string]string{
-		"--version":                            "other v1.2.3 (commit unknown, " + runtime.Version(),
-		"--version --fly --csi-address=nope":   "other v1.2.3 (commit ", // what is checked later does not matter
+		"--version":                            "other v1.2.3 (" + runtime.Version(),
+		"--version --fly --csi-address=nope":   "other v1.2.3 (", // what is checked later does not matter
 		"--version --feature-gates=Unheard=on": "",
 	} {
 		var stdout, stderr bytes.Buffer
@@ -147,6 +178,13 @@ func TestOtherNamePresetsFlags(t *testing.T) {
 		}
 		if got := p.flags.Lookup("color").Value.String(); got != c.color || p.Options.CSIAddress != c.address {
 			t.Errorf("%s: color %q, address %q", c.args, got, p.Options.CSIAddress)
+		}
+	}
+	for name, want := range map[string]string{"/bin/sample": "(default red)", "/bin/blue-sample": "(default blue)"} {
+		var help bytes.Buffer
+		p := newProcess(sample(), &help, &bytes.Buffer{})
+		if done, err := p.parse([]string{name, "--help"}); !done || err != nil || !strings.Contains(help.String(), want) {
+			t.Errorf("the help of %s is without %q: %v\n%s", name, want, err, help.String())
 		}
 	}
 }
@@ -227,6 +265,9 @@ func TestLastWords(t *testing.T) {
 	var stderr bytes.Buffer
 	p := newProcess(sample(), &bytes.Buffer{}, &stderr)
 	p.terminationLog = filepath.Join(t.TempDir(), "log")
+	if code := p.exit(errors.Join(errors.New("--a: wrong"), errors.New("--b: wrong"))); code != exitFailure || stderr.String() != "sample: --a: wrong; --b: wrong\n" {
+		t.Errorf("exit %d, %q", code, stderr.String())
+	}
 	if code := p.exit(&lastWords{errors.New("the driver is another")}); code != exitFailure {
 		t.Errorf("exit %d", code)
 	}

@@ -53,8 +53,11 @@ type Program struct {
 	Presets map[string]map[string]string
 	// Validate refuses values of the rooms' flags; it runs after parsing.
 	Validate func() error
-	// DriverOptional tells, after parsing, whether an empty --csi-address means to run without a driver.
-	DriverOptional func() bool
+	// Inhabit refuses a pod that lacks what the flags need; it runs last, and never for a question, which is asked elsewhere.
+	Inhabit func() error
+	// WithoutDriver refuses, after parsing, an empty --csi-address. Where it returns nil the process runs without a driver;
+	// where it is nil itself, that never is.
+	WithoutDriver func() error
 
 	// PerNode tells, after parsing, whether the process serves one node, and AsksPlace that the driver is asked
 	// where it runs then. MustElect tells whether some runnable leads whatever --leader-election says.

@@ -76,6 +76,9 @@ func (l *life) term(ctx context.Context, k *link) error {
 	for lease, members := range byLease(runnables, l.leaseName(k)) {
 		if l.elects(members) {
 			c, informer := l.campaign(lease)
+			if env.tenures != nil && lease == l.leaseName(k) {
+				c.lock.noted, env.tenures.lock = true, c.lock
+			}
 			watches.Go(func() { l.keepWatch(watching, informer) })
 			group.Go(func() error { return l.underLease(working, env, members, c.lead) })
 			continue
@@ -239,9 +242,10 @@ func (l *life) explain(ctx context.Context, env *Env, runnables []Runnable) {
 	}
 }
 
-// unfilled tells what hinders the work, and what only part of it waits for.
+// unfilled tells what hinders the work, and what only part of it waits for. While something hinders all, the others wait for that: of
+// them only what fails by itself is worth a word.
 func (l *life) unfilled(env *Env, needed []kube.Runner) (hindrance, rest string) {
-	var needs, others []string
+	var needs, others, failing []string
 	for _, w := range env.informers {
 		switch {
 		case w.HasSynced():
@@ -249,7 +253,13 @@ func (l *life) unfilled(env *Env, needed []kube.Runner) (hindrance, rest string)
 			needs = append(needs, w.Explain())
 		default:
 			others = append(others, w.Explain())
+			if w.Failure() != nil {
+				failing = append(failing, w.Explain())
+			}
 		}
+	}
+	if len(needs) > 0 {
+		others = failing
 	}
 	return strings.Join(needs, "; "), strings.Join(others, "; ")
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/params"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
@@ -97,8 +98,9 @@ func adviseVerdict(in SnapshotInput, verdict binding.Verdict) string {
 // adviseSecret says where the secret of a call is named that could not be read.
 func adviseSecret(in ContentInput, step ContentStep, err error) string {
 	c := in.Content
-	who := fmt.Sprintf("annotations %s and %s of VolumeSnapshotContent %s name it", wellknown.AnnSnapshotDeletionSecretName, wellknown.AnnSnapshotDeletionSecretNamespace, c.Name)
-	if in.Class != nil {
+	// The name of the content ends the command behind it: said twice, it takes the room of the rest where names are long.
+	who := fmt.Sprintf("annotations %s and %s of its VolumeSnapshotContent name it", wellknown.AnnSnapshotDeletionSecretName, wellknown.AnnSnapshotDeletionSecretNamespace)
+	if ownClass(in) != nil {
 		_, looks := step.(Poll)
 		kind := params.Snapshotter
 		if looks {
@@ -114,17 +116,22 @@ func adviseSecret(in ContentInput, step ContentStep, err error) string {
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return who + ": create that secret; " + nextTry(c) + goesWithout(c, step)
+		return who + "; create that secret; " + nextTry(c) + goesWithout(c, step)
 	case apierrors.IsForbidden(err):
-		return who + ": give the snapshotter the right to get secrets, as deploy/snapshotter/rbac.yaml does; " + nextTry(c)
+		return wellknown.GrantRight(wellknown.ComponentSecrets, "deploy/snapshotter/rbac.yaml", wellknown.AccountIn(err)) + "; " + nextTry(c)
 	}
 	return ""
+}
+
+// adviseRight is about what has to be read before data is deleted, and may not be.
+func adviseRight(c *snapv1.VolumeSnapshotContent, err error) string {
+	return wellknown.GrantRight("", "deploy/snapshotter/rbac.yaml", wellknown.AccountIn(err)) + "; " + nextTry(c)
 }
 
 // nextTry is when a call is tried again that waits for its secret, and how to have that sooner: no watch tells of
 // secrets, since nobody may list them.
 func nextTry(c *snapv1.VolumeSnapshotContent) string {
-	return "it is tried again by itself, after --retry-interval-max (5m if it is not set) at the latest, or at once with kubectl annotate vsc " +
+	return "it is tried again by itself, within --retry-interval-max (5m if not set), or at once with kubectl annotate vsc " +
 		c.Name + " --overwrite " + wellknown.AnnRetry + "=$(date +%s)"
 }
 
@@ -134,6 +141,17 @@ func goesWithout(c *snapv1.VolumeSnapshotContent, step ContentStep) string {
 		return ""
 	}
 	return fmt.Sprintf("; if it stays missing for %d minutes, the deletion goes on without it", int(secretPatience.Minutes()))
+}
+
+// adviseHandle is about a handle that somebody has written and that the driver does not know.
+func adviseHandle(c *snapv1.VolumeSnapshotContent, err error) string {
+	handle := c.Spec.Source.SnapshotHandle
+	if handle == nil || !fault.IsNotFound(err) && err.Error() != errNotFound(*handle).Error() {
+		return ""
+	}
+	ref := c.Spec.VolumeSnapshotRef
+	return fmt.Sprintf("look at the storage of driver %s what the snapshot is called there; a handle cannot be changed here: snapshotter explain -n %s %s says how to import it anew",
+		c.Spec.Driver, ref.Namespace, ref.Name)
 }
 
 // adviseUnbound is about a claim without a volume.

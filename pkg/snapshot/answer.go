@@ -4,6 +4,7 @@ package snapshot
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -26,10 +27,13 @@ type Answer struct {
 	Source string
 }
 
+// lastTime is the last one that a status can hold, which counts nanoseconds.
+var lastTime = time.Unix(0, math.MaxInt64)
+
 // AnswerOf reads the driver's words.
 func AnswerOf(s *csi.Snapshot) Answer {
 	answer := Answer{Handle: s.GetSnapshotId(), Ready: s.GetReadyToUse(), Size: s.GetSizeBytes(), Source: s.GetSourceVolumeId()}
-	if taken := s.GetCreationTime(); taken.IsValid() && taken.AsTime().Unix() > 0 {
+	if taken := s.GetCreationTime(); taken.IsValid() && taken.AsTime().Unix() > 0 && !taken.AsTime().After(lastTime) {
 		answer.Taken = taken.AsTime()
 	}
 	return answer
@@ -49,7 +53,9 @@ func AfterCreate(in ContentInput, answer Answer, err error) After {
 	case handleOf(in.Content) != "":
 		return afterQuestion(in, answer, err)
 	case err == nil:
-		return afterMade(in, answer)
+		after := afterMade(in, answer)
+		after.Attempt.Given = true
+		return after
 	}
 	after := afterFailedCreate(in, err)
 	if after.Attempt.Tried == Settled && isOpen(in) && isGuess(in) {
@@ -57,6 +63,7 @@ func AfterCreate(in ContentInput, answer Answer, err error) After {
 		after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.UnsureFor = Open, unsureTries, unsurePatience
 		return after
 	}
+	after.Attempt.Refused = after.Attempt.Tried == Settled
 	if in.Content.DeletionTimestamp != nil && after.Attempt.Tried == Open && fault.IsEvasive(err) {
 		return afterUnsure(in, after, err)
 	}
@@ -66,7 +73,7 @@ func AfterCreate(in ContentInput, answer Answer, err error) After {
 // afterMade follows an answer of the snapshot itself.
 func afterMade(in ContentInput, answer Answer) After {
 	after := afterAnswer(in, answer)
-	after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.UnsureFor, after.Attempt.Deleted = Settled, 0, 0, false
+	after.Attempt.Tried, after.Attempt.Unsure, after.Attempt.UnsureFor, after.Attempt.Deleted, after.Attempt.Refused = Settled, 0, 0, false, false
 	return after
 }
 
@@ -117,10 +124,11 @@ func AfterPoll(in ContentInput, answer Answer, err error) After {
 	if err == nil {
 		after := afterAnswer(in, answer)
 		after.Attempt.Lost = false
-		return after
+		return checked(in, after)
 	}
 	after := afterFailure(in, err)
-	after.Status, after.Told = failureOf(in.Content, fmt.Sprintf("failed to list snapshot for content %s: %q", in.Content.Name, err.Error()), in.Now)
+	cause := fmt.Sprintf("failed to list snapshot for content %s: %q", in.Content.Name, err.Error())
+	after.Status, after.Told = failureOf(in.Content, told(cause, adviseHandle(in.Content, err)), in.Now)
 	return after
 }
 
@@ -163,6 +171,11 @@ func LackSecret(in ContentInput, step ContentStep, err error) Record {
 	default:
 		return recordFailure(in, badInput(c, fmt.Errorf("cannot get credentials for snapshot content %q: %w", c.Name, err)))
 	}
+}
+
+// LackRight shows that a deletion waits for the right to read what might forbid it.
+func LackRight(in ContentInput, err error) Record {
+	return deleteFailure(in, advised{fmt.Errorf("Cannot tell whether the snapshot may be deleted: %w", err), adviseRight(in.Content, err)})
 }
 
 func afterAnswer(in ContentInput, answer Answer) After {

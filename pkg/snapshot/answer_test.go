@@ -27,7 +27,7 @@ func code(c codes.Code) error { return fault.New(fault.CreateSnapshot, status.Er
 func TestEveryCodeOfCreate(t *testing.T) {
 	open := map[codes.Code]bool{codes.Canceled: true, codes.DeadlineExceeded: true, codes.Unavailable: true, codes.Aborted: true,
 		codes.ResourceExhausted: true, codes.Internal: true, codes.Unknown: true}
-	proof := map[codes.Code]bool{codes.PermissionDenied: false, codes.Unauthenticated: false}
+	proof := map[codes.Code]bool{codes.PermissionDenied: false, codes.Unauthenticated: false, codes.AlreadyExists: false}
 	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
 		wantFirst, wantLater := Settled, Settled
 		if open[c] {
@@ -97,12 +97,10 @@ func TestRefusalOfAGuess(t *testing.T) {
 		if create, ok := NextContentStep(i).(Create); !ok || len(create.Request.GetParameters()) > 0 {
 			t.Errorf("%s: %+v", name, create)
 		}
-		for _, c := range []codes.Code{codes.InvalidArgument, codes.AlreadyExists} {
-			refused := i
-			refused.Attempt = AfterCreate(i, Answer{}, code(c)).Attempt
-			if release, ok := NextContentStep(refused).(ReleaseContent); !ok || release.Told == nil {
-				t.Errorf("%s, %v: %+v", name, c, NextContentStep(refused))
-			}
+		refused := i
+		refused.Attempt = AfterCreate(i, Answer{}, code(codes.InvalidArgument)).Attempt
+		if release, ok := NextContentStep(refused).(ReleaseContent); !ok || release.Told == nil {
+			t.Errorf("%s: %+v", name, NextContentStep(refused))
 		}
 	}
 	known := con(terminating, given)
@@ -176,8 +174,18 @@ func TestFailuresAreToldOnce(t *testing.T) {
 		t.Errorf("S60 handle kept, not ready: %+v", kept)
 	}
 	poll := AfterPoll(con(byHand), Answer{}, ErrNotFound("s-1"))
-	if got := *poll.Status.Error.Message; got != `Failed to create snapshot: failed to list snapshot for content snapcontent-u1: "can not find snapshot for snapshotID s-1"` {
+	const unknown = "; look at the storage of driver sim.csi.example what the snapshot is called there; a handle cannot be changed here: snapshotter explain -n ns1 snap says how to import it anew"
+	if got := *poll.Status.Error.Message; got != `Failed to create snapshot: failed to list snapshot for content snapcontent-u1: "can not find snapshot for snapshotID s-1"`+unknown {
 		t.Errorf("S47 %s", got)
+	}
+	if got := *AfterPoll(con(byHand), Answer{}, code(codes.NotFound)).Status.Error.Message; !strings.HasSuffix(got, unknown) {
+		t.Errorf("S47 %s", got)
+	}
+	if got := *AfterPoll(con(byHand), Answer{}, code(codes.PermissionDenied)).Status.Error.Message; strings.Contains(got, "; look") {
+		t.Errorf("S47 advice about a handle that may be right: %s", got)
+	}
+	if got := *AfterPoll(con(cut), Answer{}, ErrNotFound("s-1")).Status.Error.Message; strings.Contains(got, "; look") {
+		t.Errorf("S47 advice about a handle that nobody wrote: %s", got)
 	}
 }
 
@@ -259,9 +267,9 @@ func TestSecretsAreNamed(t *testing.T) {
 			wellknown.ParamSnapshotterListSecretName: "l", wellknown.ParamSnapshotterListSecretNamespace: "n",
 		}
 	}
-	const annotated = "annotations snapshot.storage.kubernetes.io/deletion-secret-name and snapshot.storage.kubernetes.io/deletion-secret-namespace of VolumeSnapshotContent snapcontent-u1 name it"
+	const annotated = "annotations snapshot.storage.kubernetes.io/deletion-secret-name and snapshot.storage.kubernetes.io/deletion-secret-namespace of its VolumeSnapshotContent name it"
 	const created = "VolumeSnapshotClass snapc names it in its parameters csi.storage.k8s.io/snapshotter-secret-name and csi.storage.k8s.io/snapshotter-secret-namespace, and " + annotated
-	const again = "it is tried again by itself, after --retry-interval-max (5m if it is not set) at the latest, or at once with kubectl annotate vsc snapcontent-u1 --overwrite csi-tandem.io/retry=$(date +%s)"
+	const again = "it is tried again by itself, within --retry-interval-max (5m if not set), or at once with kubectl annotate vsc snapcontent-u1 --overwrite csi-tandem.io/retry=$(date +%s)"
 	const without = "; if it stays missing for 2 minutes, the deletion goes on without it"
 	for _, c := range []struct {
 		name string
@@ -270,16 +278,17 @@ func TestSecretsAreNamed(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"create", con(named), Create{}, missing, created + ": create that secret; " + again},
-		{"class gone", con(func(i *ContentInput) { i.Class = nil }), Create{}, missing, annotated + ": create that secret; " + again},
+		{"create", con(named), Create{}, missing, created + "; create that secret; " + again},
+		{"class gone", con(func(i *ContentInput) { i.Class = nil }), Create{}, missing, annotated + "; create that secret; " + again},
 		{"poll", con(named), Poll{}, missing, "VolumeSnapshotClass snapc names it in its parameters csi.storage.k8s.io/snapshotter-list-secret-name and " +
-			"csi.storage.k8s.io/snapshotter-list-secret-namespace: create that secret; " + again},
+			"csi.storage.k8s.io/snapshotter-list-secret-namespace; create that secret; " + again},
 		{"poll of one that goes", con(named, terminating), Poll{}, missing, "VolumeSnapshotClass snapc names it in its parameters csi.storage.k8s.io/snapshotter-list-secret-name and " +
-			"csi.storage.k8s.io/snapshotter-list-secret-namespace: create that secret; " + again},
-		{"delete", con(named, terminating), Delete{}, missing, created + ": create that secret; " + again + without},
-		{"create of one that goes", con(named, terminating), Create{}, missing, created + ": create that secret; " + again + without},
-		{"no right", con(named, terminating), Delete{}, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil),
-			created + ": give the snapshotter the right to get secrets, as deploy/snapshotter/rbac.yaml does; " + again},
+			"csi.storage.k8s.io/snapshotter-list-secret-namespace; create that secret; " + again},
+		{"delete", con(named, terminating), Delete{}, missing, created + "; create that secret; " + again + without},
+		{"create of one that goes", con(named, terminating), Create{}, missing, created + "; create that secret; " + again + without},
+		// Catches a remedy that gives the right to another account than the one that lacks it.
+		{"no right", con(named, terminating), Delete{}, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", errors.New(`User "x:y" cannot get resource`)),
+			"add deploy/components/secrets to deploy/pair or deploy/node, or bind a role such as that in deploy/snapshotter/rbac.yaml to x:y; " + again},
 		{"no answer", con(named), Delete{}, errors.New("connection refused"), ""},
 	} {
 		if record := LackSecret(c.in, c.step, c.err); record.Advice != c.want || !strings.HasSuffix(record.Failure, c.want) {
@@ -294,7 +303,12 @@ func TestAnswerOf(t *testing.T) {
 	if diff := cmp.Diff(Answer{Handle: "s-1", Ready: true, Taken: past.Time, Size: 7}, got); diff != "" {
 		t.Error(diff)
 	}
-	for name, s := range map[string]*csi.Snapshot{"none": nil, "absent": {}, "epoch": {CreationTime: &timestamppb.Timestamp{}}, "nonsense": {CreationTime: &timestamppb.Timestamp{Nanos: -1}}} {
+	// A status holds nanoseconds, which end in 2262: a later time would be one of the eighteenth century there.
+	later := &timestamppb.Timestamp{Seconds: time.Date(2263, 1, 1, 0, 0, 0, 0, time.UTC).Unix()}
+	if last := (&timestamppb.Timestamp{Seconds: later.Seconds - 365*24*3600}).AsTime(); !AnswerOf(&csi.Snapshot{CreationTime: timestamppb.New(last)}).Taken.Equal(last) {
+		t.Errorf("%v can be held", last)
+	}
+	for name, s := range map[string]*csi.Snapshot{"none": nil, "beyond what a status holds": {CreationTime: later}, "absent": {}, "epoch": {CreationTime: &timestamppb.Timestamp{}}, "nonsense": {CreationTime: &timestamppb.Timestamp{Nanos: -1}}} {
 		if !AnswerOf(s).Taken.IsZero() {
 			t.Errorf("S62 %s: a time that says nothing", name)
 		}

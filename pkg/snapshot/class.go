@@ -11,6 +11,7 @@ import (
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -47,7 +48,11 @@ func checkClaim(in SnapshotInput) error {
 	case claim == nil:
 		return noClaim(in)
 	case claim.Status.Phase != corev1.ClaimBound || claim.Spec.VolumeName == "":
-		return advise(fmt.Errorf("the PVC %s is not yet bound to a PV, will not attempt to take a snapshot", claim.Name), "%s", adviseUnbound(claim))
+		err := advise(fmt.Errorf("the PVC %s is not yet bound to a PV, will not attempt to take a snapshot", claim.Name), "%s", adviseUnbound(claim))
+		if claim.Status.Phase == corev1.ClaimLost {
+			return err
+		}
+		return fault.Waiting(err)
 	default:
 		return nil
 	}

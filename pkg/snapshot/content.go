@@ -20,13 +20,10 @@ func NextContentStep(in ContentInput) ContentStep {
 	case c.Spec.Driver != in.Options.Driver:
 		return Ignore{"content of another driver"}
 	case isForeign(in) && needsClass(c):
-		return Ignore{"its class is of another driver"}
+		return nextMisclassed(in)
 	case (source.VolumeHandle == nil) == (source.SnapshotHandle == nil):
 		const advice = "make the content anew, with exactly one of spec.source.volumeHandle and spec.source.snapshotHandle"
 		return Tell{Told{true, wellknown.ReasonContentValidationError, told("Exactly one of VolumeHandle and SnapshotHandle should be specified", advice)}, advice}
-	}
-	if isForeign(in) {
-		in.Class = nil // one that took the name of the class which the snapshot was taken with
 	}
 	if in.Attempt.Replacement != "" && in.Attempt.Lost {
 		return nextRemove(in)
@@ -48,6 +45,16 @@ func isForeign(in ContentInput) bool {
 // the content's own driver does: it has to see to what there is.
 func needsClass(c *snapv1.VolumeSnapshotContent) bool {
 	return c.DeletionTimestamp == nil && (handleOf(c) == "" || c.Spec.Source.VolumeHandle == nil)
+}
+
+// nextMisclassed is for a content whose class has become another driver's before anything was taken or found. Nothing is begun then, and
+// nobody else would say why: to the other driver's sidecar the content is ours.
+func nextMisclassed(in ContentInput) ContentStep {
+	c := in.Content
+	if isContentReady(c) || isDynamicMember(in) || c.Spec.Source.VolumeHandle != nil && c.Spec.VolumeSnapshotRef.UID == "" {
+		return Ignore{"its class is of another driver"}
+	}
+	return recordFailure(in, badClass(c, in.Class.Name, errNoClass(in)))
 }
 
 // nextStaying is for a content that is not to be taken apart.
@@ -84,6 +91,13 @@ func nextStaying(in ContentInput) ContentStep {
 
 func nextCreate(in ContentInput) ContentStep {
 	c := in.Content
+	first := !isMarked(c) && !isOpen(in)
+	if first && in.Taken != nil {
+		if !in.Live {
+			return Confirm{} // an old copy may not show the handle
+		}
+		return recordFailure(in, errTakenBefore(in))
+	}
 	create, err := buildCreate(in)
 	if err != nil {
 		return recordFailure(in, badInput(c, err))
@@ -94,7 +108,19 @@ func nextCreate(in ContentInput) ContentStep {
 		}
 		return Wait{"the last try of the driver failed", wait}
 	}
+	if first && in.Snapshot == Unknown && !in.Live {
+		return Confirm{} // only a live look can tell whether it was taken long ago
+	}
 	return create
+}
+
+// errTakenBefore is about a content that does not know its handle any more, such as one that was made anew from a manifest, which leaves out
+// the status. Taking the snapshot again would put other data under the old creation time.
+func errTakenBefore(in ContentInput) error {
+	c := in.Content
+	ref := c.Spec.VolumeSnapshotRef
+	return advise(fmt.Errorf("VolumeSnapshot %s/%s was taken at %s, and VolumeSnapshotContent %s does not say any more what the driver calls it", ref.Namespace, ref.Name, in.Taken.UTC().Format(time.RFC3339), c.Name),
+		"if the driver still has it, as %q, snapshotter import brings it back under another name; or kubectl annotate vsc %s %s=yes has the driver asked by that name, which takes a new one if it is gone", nameAtDriver(in), c.Name, wellknown.AnnBeingCreated)
 }
 
 func nextPoll(in ContentInput, handle string) ContentStep {
@@ -158,10 +184,12 @@ func isOpen(in ContentInput) bool {
 	if in.Content.Spec.Source.VolumeHandle == nil || handleOf(in.Content) != "" || isDynamicMember(in) || in.Attempt.Deleted {
 		return false
 	}
-	switch in.Attempt.Tried {
-	case Open:
+	switch {
+	case in.Attempt.Tried == Open:
 		return true
-	case Settled:
+	case in.Live && isEnd(in) && isForgotten(in):
+		return !in.Attempt.Refused
+	case in.Attempt.Tried == Settled:
 		return false
 	default:
 		// A mark that this process did not write is somebody's before us, who may have sent a create; but

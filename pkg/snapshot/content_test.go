@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -53,6 +54,18 @@ func TestSnapshotIsTaken(t *testing.T) {
 	meta.Parameters["csi.storage.k8s.io/volumesnapshotcontent/name"] = "snapcontent-u1"
 	short := request()
 	short.Name = "s-u1"
+	old := request()
+	old.Name = "old-u1"
+	named := func(name string) func(*ContentInput) {
+		return func(i *ContentInput) { i.Content.Annotations[wellknown.AnnSnapshotName] = name }
+	}
+	before := func(i *ContentInput) { i.Taken = ptr(past) }
+	unseen := func(i *ContentInput) { i.Snapshot = Unknown }
+	refused := func(i *ContentInput) { i.Attempt.Refused = true }
+	takenBefore := `VolumeSnapshot ns1/snap was taken at 2026-08-01T11:00:00Z, and VolumeSnapshotContent snapcontent-u1 does not say any more what the driver calls it | ` +
+		`if the driver still has it, as "snapshot-u1", snapshotter import brings it back under another name; or kubectl annotate vsc snapcontent-u1 ` +
+		`snapshot.storage.kubernetes.io/volumesnapshot-being-created=yes has the driver asked by that name, which takes a new one if it is gone`
+	lost := failing(&snapv1.VolumeSnapshotContentStatus{}, wellknown.ReasonSnapshotCreationFailed, "Failed to create snapshot: "+takenBefore, takenBefore)
 	noClass := failing(&snapv1.VolumeSnapshotContentStatus{}, wellknown.ReasonSnapshotCreationFailed,
 		`Failed to create snapshot: failed to get input parameters to create snapshot for content snapcontent-u1: `+
 			`"volumesnapshotclass.snapshot.storage.k8s.io \"snapc\" not found" | create VolumeSnapshotClass snapc again; it is looked at again by itself`,
@@ -68,6 +81,20 @@ func TestSnapshotIsTaken(t *testing.T) {
 		{"S4 secret", con(secretNamed("s", "n")), Create{Request: request(), Secret: &corev1.SecretReference{Name: "s", Namespace: "n"}}},
 		{"S54 extra metadata", con(func(i *ContentInput) { i.Options.ExtraMetadata = true }), Create{Request: meta}},
 		{"S52 prefix and length", con(func(i *ContentInput) { i.Options.NamePrefix, i.Options.NameLength = "s", 8 }), Create{Request: short}},
+		{"S52 the name on record goes before the flags", con(named("old-u1")), Create{Request: old}},
+		{"S52 also where it is only asked for", con(cut, named("old-u1")), Poll{Handle: "s-1", Again: &Create{Request: old}}},
+		{"S52 but not one of another snapshot", con(named("old-u2")), Create{Request: request(), Mark: true}},
+		{"S52 nor one that was refused for certain", con(named("old-u1"), refused, tried(Settled)), Create{Request: request(), Mark: true}},
+		{"S52 unless there is something under it all the same", con(named("old-u1"), refused, tried(Settled), before), Create{Request: old}},
+		{"S52 or may be", con(named("old-u1"), refused, tried(Open)), Create{Request: old}},
+		{"taken long ago, and the handle is lost: a live look", con(unmarked, before), Confirm{}},
+		{"and nothing is taken in its place", con(unmarked, before, live), lost},
+		{"where snapshots are not watched, a live look at all that another binder made", con(unmarked, unseen), Confirm{}},
+		{"and where they may not be read, it is taken", con(unmarked, unseen, live), Create{Request: request(), Mark: true}},
+		{"our binder's is marked from the start", con(unseen), Create{Request: request()}},
+		{"told once", con(unmarked, before, live, func(i *ContentInput) { i.Content.Status = lost.Status }), Record{Failure: lost.Failure, Advice: lost.Advice}},
+		{"with the mark somebody may have asked", con(before), Create{Request: request()}},
+		{"and so without, when it was this process", con(unmarked, before, tried(Open)), Create{Request: request(), Mark: true}},
 		{"S57 backoff", con(waiting, tried(Open)), Wait{After: 4 * time.Second}},
 		{"9.4 a mark that was wiped while a create is open comes back", con(waiting, unmarked, tried(Open)), Mark{}},
 		{"S65 W3 no class: no mark, no call", con(unmarked, unrecorded, func(i *ContentInput) { i.Class = nil }), noClass},
@@ -76,7 +103,6 @@ func TestSnapshotIsTaken(t *testing.T) {
 		{"S64 the same error again writes nothing", con(unmarked, unrecorded, func(i *ContentInput) { i.Class, i.Content.Status = nil, noClass.Status }),
 			Record{Failure: noClass.Failure, Advice: noClass.Advice}},
 		{"S51 another driver", con(func(i *ContentInput) { i.Content.Spec.Driver = "other" }), Ignore{}},
-		{"S51 class of another driver", con(func(i *ContentInput) { i.Class = class("snapc", "other") }), Ignore{}},
 		{"S36 no source", con(func(i *ContentInput) { i.Content.Spec.Source = snapv1.VolumeSnapshotContentSource{} }), invalid},
 		{"S36 two sources", con(func(i *ContentInput) { i.Content.Spec.Source.SnapshotHandle = ptr("x") }), invalid},
 		{"no UID, no name at the driver", con(neverUID), Ignore{}},
@@ -154,7 +180,8 @@ func TestContentThatIsLeaving(t *testing.T) {
 	})
 }
 
-// A class was deleted, and another driver's took its name.
+// A class was deleted, and another driver's took its name. Catches a machine that says nothing about what it cannot begin, and one that says
+// of a class which is there that it is missing.
 func TestNameOfTheClassIsUsedAgain(t *testing.T) {
 	reused := func(i *ContentInput) {
 		i.Content.Spec.VolumeSnapshotClassName, i.Class = ptr("snapc"), class("snapc", "other")
@@ -163,14 +190,25 @@ func TestNameOfTheClassIsUsedAgain(t *testing.T) {
 	given := func(i *ContentInput) { i.Attempt.LeavingSince = now.Add(-2 * time.Minute) }
 	nameOnly := request()
 	nameOnly.Parameters = map[string]string{}
+	of := `VolumeSnapshotClass snapc is of driver "other", but VolumeSnapshotContent snapcontent-u1 is of driver "` + driverName + `"`
+	helps := " | correct the driver of that class, or name one of driver " + driverName + " in spec.volumeSnapshotClassName of the content; it is looked at again by itself"
+	theirs := "failed to get snapshot class snapc for snapshot content snapcontent-u1: " + of + helps
+	not := failing(&snapv1.VolumeSnapshotContentStatus{}, wellknown.ReasonSnapshotCreationFailed, "Failed to create snapshot: "+theirs, theirs)
+	guess := "failed to get input parameters to create snapshot for content snapcontent-u1: " + fmt.Sprintf("%q", of) + helps
 	checkContents(t, []contentRow{
 		{"the deletion goes on", con(finished, terminating, live, reused), Delete{Handle: "s-1"}},
 		{"an open create is settled, as it is on record", con(terminating, reused), Create{Request: request()}},
 		{"without a record never with what is theirs", con(terminating, unrecorded, given, reused), Create{Request: nameOnly}},
 		{"what is taken is polled", con(cut, reused), Poll{Handle: "s-1", Again: &Create{Request: request()}}},
 		{"what was imported and is gone from us", con(finished, byHand, terminating, live, reused), Delete{Handle: "s-1"}},
-		{"S51 nothing is begun", con(reused), Ignore{}},
-		{"S51 nor looked for", con(byHand, reused, can(list)), Ignore{}},
+		{"without a record, and before its time, the class is not called missing", con(terminating, unrecorded, reused),
+			failing(&snapv1.VolumeSnapshotContentStatus{}, wellknown.ReasonSnapshotCreationFailed, "Failed to create snapshot: "+guess, guess)},
+		{"S51 nothing is begun, and both drivers are named", con(reused), not},
+		{"S51 nor looked for", con(byHand, reused, can(list)), not},
+		{"S51 told once", con(reused, func(i *ContentInput) { i.Content.Status = not.Status }), Record{Failure: not.Failure, Advice: not.Advice}},
+		{"S51 what is ready stays so", con(finished, byHand, reused), Ignore{}},
+		{"S51 what nobody has bound is nobody's yet", con(reused, neverUID), Ignore{}},
+		{"S51 a member of a group goes with its group", con(reused, func(i *ContentInput) { i.GroupHandle = "g" }), Ignore{}},
 	})
 }
 

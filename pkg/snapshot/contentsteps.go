@@ -8,6 +8,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
@@ -99,10 +100,16 @@ type Attempt struct {
 	Deleted bool
 	// Listed says that the driver's list has shown the snapshot, and Lost that it is not to be asked for by its name.
 	Listed, Lost bool
+	// Given says that this process was the one that got the handle on record, and Asked that it has asked the driver by the name since.
+	Given, Asked bool
+	// Seen says that the driver has shown the snapshot under its handle, and was not asked by the name after that.
+	Seen bool
 	// Undated says that the driver has told of the snapshot without a time, so that the one on record may be ours, and Suspect what
 	// it has answered last for another snapshot.
 	Undated bool
 	Suspect Answer
+	// Refused says that the driver has refused the create for certain, so that nothing is there under the name that was asked for.
+	Refused bool
 	// Checked says that the driver, asked by the name since the deletion, has shown that nothing is in the place of the snapshot.
 	Checked bool
 	// Replacement is a snapshot that has to go: with Lost, one that the driver has certainly taken in place of the one on record; else what it
@@ -119,6 +126,8 @@ type ContentInput struct {
 	Class *snapv1.VolumeSnapshotClass
 	// Snapshot is the state of the snapshot that the content refers to.
 	Snapshot SnapshotState
+	// Taken is since when the snapshot says that it was taken, nil when it does not, or nobody could tell.
+	Taken *metav1.Time
 	// Live says that Content and Snapshot were read from the API server just now.
 	Live bool
 	// SharedWith names another content that keeps the same snapshot at the driver; looked for with Live.
@@ -149,7 +158,7 @@ type (
 		Secret  *corev1.SecretReference
 		// WithoutSecret allows the call when the secret does not exist any more.
 		WithoutSecret bool
-		// Mark is set when the mark is missing, Parameters when the record of the parameters is.
+		// Mark is set when the mark is missing, or the name on record is another; Parameters when the record of the parameters is missing.
 		Mark       bool
 		Parameters string
 	}
@@ -161,6 +170,8 @@ type (
 		Secret    *corev1.SecretReference
 		// Again is the create to repeat when no other way gives an answer; nil for imported contents.
 		Again *Create
+		// EvenLost repeats it also when the driver certainly does not know the handle.
+		EvenLost bool
 	}
 
 	// Record writes a status and tells users; both may be missing when they know already. Failure is set when

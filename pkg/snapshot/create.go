@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/params"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
@@ -66,6 +67,7 @@ func chooseClass(in SnapshotInput) (*snapv1.VolumeSnapshotClass, SnapshotStep) {
 	if err != nil {
 		return nil, rejection(in, Reject{
 			Reason: wellknown.ReasonSetDefaultSnapshotClassFailed, Message: fmt.Sprintf("Failed to set default snapshot class with error %s", err), Advice: adviceOf(err),
+			Waiting: fault.IsWaiting(err),
 		}, true)
 	}
 	return class, nil
@@ -126,7 +128,9 @@ func rejectCreation(in SnapshotInput, err error) SnapshotStep {
 
 // rejectInput words the errors about what the content is to be made of.
 func rejectInput(in SnapshotInput, err error) SnapshotStep {
-	return rejectCreation(in, advised{fmt.Errorf("failed to get input parameters to create snapshot %s: %q", in.Snapshot.Name, err.Error()), adviceOf(err)})
+	step := RejectCreation(in, advised{fmt.Errorf("failed to get input parameters to create snapshot %s: %q", in.Snapshot.Name, err.Error()), adviceOf(err)})
+	step.Waiting = fault.IsWaiting(err)
+	return step
 }
 
 func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.VolumeSnapshotContent, SnapshotStep) {
@@ -162,9 +166,12 @@ func buildContent(in SnapshotInput, class *snapv1.VolumeSnapshotClass) (*snapv1.
 	}
 	if class.Driver == in.Options.Driver {
 		// The create of our own other half is announced here, which saves it a write, and its parameters
-		// are recorded, so that every try sends the same request whatever becomes of the class.
+		// and its name are recorded, so that every try sends the same request whatever becomes of class and flags.
 		content.Annotations[wellknown.AnnBeingCreated] = wellknown.AnnMarkYes
 		content.Annotations[wellknown.AnnSnapshotParameters] = encodeParameters(forDriver)
+		if in.Options.NamePrefix != "" {
+			content.Annotations[wellknown.AnnSnapshotName] = wellknown.Name(in.Options.NamePrefix, string(s.UID), in.Options.NameLength)
+		}
 	}
 	return content, nil
 }

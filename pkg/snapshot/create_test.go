@@ -70,6 +70,11 @@ func TestContentIsWrittenWhole(t *testing.T) {
 			c.Annotations = map[string]string{wellknown.AnnMadeAt: "2026-08-01T12:00:00Z"}
 		})},
 		{"S19 a claim that is going, protected before", in(held, func(i *SnapshotInput) { i.Claim.DeletionTimestamp = ptr(past) }), want()},
+		{"the name at the driver is recorded with the parameters", in(held, func(i *SnapshotInput) { i.Options.NamePrefix, i.Options.NameLength = "s", 8 }),
+			want(func(c *snapv1.VolumeSnapshotContent) { c.Annotations[wellknown.AnnSnapshotName] = "s-u1" })},
+		{"all: and not for the sidecar of another driver", in(held, all, func(i *SnapshotInput) { i.Options.NamePrefix = "s" }), want(func(c *snapv1.VolumeSnapshotContent) {
+			c.Annotations = map[string]string{wellknown.AnnMadeAt: "2026-08-01T12:00:00Z"}
+		})},
 		{"S28 an old error is no obstacle", in(shown("x"), held), want()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -103,6 +108,8 @@ func TestWhatStandsInTheWayOfAContent(t *testing.T) {
 			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot" | see why the claim is not bound: provisioner explain -n ns1 data; it is looked at again by itself`},
 		{"S15 and is not held before it is", in(held, func(i *SnapshotInput) { i.Claim.Status.Phase, i.Claim.Finalizers = corev1.ClaimPending, nil }),
 			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot" | see why the claim is not bound: provisioner explain -n ns1 data; it is looked at again by itself`},
+		{"S15 claim that has lost its volume, which does not come by itself", in(held, func(i *SnapshotInput) { i.Claim.Status.Phase = corev1.ClaimLost }),
+			input + `"the PVC data is not yet bound to a PV, will not attempt to take a snapshot" | see why the claim is not bound: provisioner explain -n ns1 data; it is looked at again by itself`},
 		{"S16 no volume", in(held, func(i *SnapshotInput) { i.Volume = nil }),
 			input + `"failed to retrieve PV pv1 from the API server: \"persistentvolumes \\\"pv1\\\" not found\"" | claim ns1/data names a PersistentVolume that does not exist, so that there is nothing to take a snapshot of: name another claim in a new VolumeSnapshot`},
 		{"S17 volume of another claim", in(held, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef.UID = "c0" }), input + misclaimed},
@@ -122,11 +129,12 @@ func TestWhatStandsInTheWayOfAContent(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := rejected(c.in, wellknown.ReasonSnapshotContentCreationFailed, c.message)
+			want.Waiting = c.in.Claim != nil && c.in.Claim.Status.Phase == corev1.ClaimPending
 			if diff := cmp.Diff(SnapshotStep(want), NextSnapshotStep(c.in)); diff != "" {
 				t.Errorf("unexpected step (-want +got):\n%s", diff)
 			}
 			shown(want.Message)(&c.in)
-			known := Reject{Reason: want.Reason, Message: want.Message, Advice: want.Advice}
+			known := Reject{Reason: want.Reason, Message: want.Message, Advice: want.Advice, Waiting: want.Waiting}
 			if diff := cmp.Diff(SnapshotStep(known), NextSnapshotStep(c.in)); diff != "" {
 				t.Errorf("an error that is shown already (-want +got):\n%s", diff)
 			}
@@ -149,13 +157,16 @@ func TestDefaultClassErrors(t *testing.T) {
 		{"S12 other spellings", in(noClass, defaults(defaultOf("a", driverName, "True"), defaultOf("b", driverName, "false"))), "cannot find default snapshot class" + none},
 		{"S11 B075 two", in(noClass, defaults(defaultOf("b", driverName, "true"), defaultOf("a", driverName, "true"))),
 			"2 default snapshot classes were found: a, b | they are all of driver sim.csi.example: leave annotation snapshot.storage.kubernetes.io/is-default-class on one of them, or name a class in a new VolumeSnapshot"},
+		{"no volume yet", in(noClass, all, func(i *SnapshotInput) { i.Claim.Status.Phase = corev1.ClaimPending }),
+			"the PVC data is not yet bound to a PV, will not attempt to take a snapshot | see why the claim is not bound: provisioner explain -n ns1 data; it is looked at again by itself"},
 		{"no claim", in(noClass, all, func(i *SnapshotInput) { i.Claim = nil }), "cannot get claim from snapshot | there is no claim data in namespace ns1: create it, or name another one in a new VolumeSnapshot"},
 		{"volume of another claim", in(noClass, func(i *SnapshotInput) { i.Volume.Spec.ClaimRef.Name = "x" }),
 			"claim in dataSource not bound or invalid | PersistentVolume pv1 does not name claim ns1/data in its spec.claimRef: correct that, or name another claim in a new VolumeSnapshot"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			message, advice := split(failed + c.message)
-			want := Reject{Reason: wellknown.ReasonSetDefaultSnapshotClassFailed, Message: message, Advice: advice, Status: &snapv1.VolumeSnapshotStatus{
+			waits := c.in.Claim != nil && c.in.Claim.Status.Phase == corev1.ClaimPending
+			want := Reject{Reason: wellknown.ReasonSetDefaultSnapshotClassFailed, Message: message, Advice: advice, Waiting: waits, Status: &snapv1.VolumeSnapshotStatus{
 				Error: &snapv1.VolumeSnapshotError{Time: ptr(metav1.NewTime(now)), Message: &message}}}
 			if diff := cmp.Diff(SnapshotStep(want), NextSnapshotStep(c.in)); diff != "" {
 				t.Errorf("unexpected step (-want +got):\n%s", diff)

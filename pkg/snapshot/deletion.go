@@ -38,15 +38,10 @@ func nextDeletion(in SnapshotInput) SnapshotStep {
 // nextContentOfDeleted returns nil when the snapshot may go.
 func nextContentOfDeleted(in SnapshotInput) SnapshotStep {
 	c := in.Content
-	_, marked := c.Annotations[wellknown.AnnBeingDeleted]
-	// Our own other half needs no mark: it sees that the snapshot is being deleted. Others do, and users
-	// know it from retained contents.
-	// One that serves a single node has no cache of all snapshots to see it in.
-	needsMark := c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || c.Spec.Driver != in.Options.Driver || in.Options.Distributed
 	switch {
 	case isHeldByRestore(in):
 		return WaitForRestore{in.Restoring}
-	case needsMark && !marked:
+	case NeedsMark(c, in.Options) && !isMarkedDeleted(c):
 		return MarkContent{}
 	case c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete:
 		return nil
@@ -67,10 +62,23 @@ func isHeldByRestore(in SnapshotInput) bool {
 	return IsRead(in.Snapshot) || len(in.Restoring) > 0 && isRecent
 }
 
-// IsLeftBehind tells that a content was taken for a snapshot, which is known to have gone, and has to go with it.
+// NeedsMark tells that whoever deletes at the driver is told of the end of the snapshot by the being-deleted mark. Our own other
+// half needs none: it sees that the snapshot is being deleted. Others do, and users know it from retained contents. A process
+// that serves a single node has no cache of all snapshots to see it in.
+func NeedsMark(c *snapv1.VolumeSnapshotContent, options SnapshotOptions) bool {
+	return c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || c.Spec.Driver != options.Driver || options.Distributed
+}
+
+func isMarkedDeleted(c *snapv1.VolumeSnapshotContent) bool {
+	_, marked := c.Annotations[wellknown.AnnBeingDeleted]
+	return marked
+}
+
+// IsLeftBehind tells that a content was taken for a snapshot, which is known to have gone, and has to go with it. A marked one
+// was taken apart in order: if it is there still, it was to be retained, whatever its policy says by now.
 func IsLeftBehind(c *snapv1.VolumeSnapshotContent, namespace, name string, uid types.UID) bool {
 	ref := c.Spec.VolumeSnapshotRef
-	return c.Spec.Source.VolumeHandle != nil && c.Spec.DeletionPolicy == snapv1.VolumeSnapshotContentDelete && c.DeletionTimestamp == nil &&
+	return c.Spec.Source.VolumeHandle != nil && c.Spec.DeletionPolicy == snapv1.VolumeSnapshotContentDelete && !isMarkedDeleted(c) &&
 		uid != "" && ref.UID == uid && ref.Namespace == namespace && ref.Name == name
 }
 

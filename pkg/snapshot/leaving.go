@@ -97,11 +97,15 @@ func nextGranted(in ContentInput) ContentStep {
 			"The driver could not say whether it has made a snapshot; look there for one named %q of volume %q",
 			nameAtDriver(in), *c.Spec.Source.VolumeHandle)}}
 	case in.Attempt.Deleted:
-		if handleOf(c) != "" && heldByOthers(c) {
+		if DataHandle(c) != "" && heldByOthers(c) {
 			return nextCleared(c, nil)
 		}
 		return release(c)
-	case !ownsData(in):
+	case isForgotten(in) && in.Live:
+		return ReleaseContent{Told: &Told{Warning: true, Reason: wellknown.ReasonSnapshotOutcomeUnknown, Message: fmt.Sprintf(
+			"The snapshot was taken at %s, the content does not say any more what the driver calls it, and the driver has refused to be asked by its name; look there for one named %q of volume %q",
+			in.Taken.UTC().Format(time.RFC3339), nameAtDriver(in), *c.Spec.Source.VolumeHandle)}}
+	case !ownsData(in) && !isForgotten(in):
 		return release(c)
 	case !in.Live:
 		return Confirm{}

@@ -32,14 +32,12 @@ type LeftoverInput struct {
 // contents carry, so it must not be all that a crash in between leaves.
 func NextForLeftover(in LeftoverInput) SnapshotStep {
 	c := in.Content
-	_, marked := c.Annotations[wellknown.AnnBeingDeleted]
-	served := c.Spec.Driver == in.Options.Driver
 	switch {
-	case !isOurMake(c) || !served && in.Options.Scope != All:
+	case !isOurMake(c) || c.Spec.Driver != in.Options.Driver && in.Options.Scope != All:
 		return Ignore{"not made by a binder of ours"}
-	case c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || marked:
+	case c.Spec.DeletionPolicy != snapv1.VolumeSnapshotContentDelete || isMarkedDeleted(c):
 		return Ignore{"retained, or taken apart already"}
-	case c.DeletionTimestamp != nil && served:
+	case c.DeletionTimestamp != nil && !NeedsMark(c, in.Options):
 		return Ignore{"our other half sees that it is being deleted"}
 	case in.State != Gone:
 		return Ignore{"its snapshot is there"}

@@ -39,6 +39,7 @@ func TestWhatASnapshotLeaves(t *testing.T) {
 		{"for a sidecar of others, then the mark", Gone, true, every, []edit{made(0), going}, MarkContent{}},
 		{"which is all", Gone, true, every, []edit{made(0), going, mark}, Ignore{}},
 		{"our other half needs none", Gone, true, own, []edit{made(0), going}, Ignore{}},
+		{"our other half on a node sees no snapshots", Gone, true, SnapshotOptions{Driver: driverName, Distributed: true}, []edit{made(0), going}, MarkContent{}},
 		{"of another driver", Gone, true, SnapshotOptions{Driver: "other"}, []edit{made(0)}, Ignore{}},
 		{"a copy was made later", Gone, true, own, []edit{made(time.Hour)}, Ignore{}},
 		{"or elsewhere, with a clock before ours", Gone, true, own, []edit{made(-time.Hour)}, Ignore{}},

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // A driver without GetSnapshot may lose a snapshot before it is ready. Asked for it by its name it takes another,
@@ -21,6 +24,10 @@ import (
 //
 // An answer may be lost, and so may the process that heard it. So a content that goes before it was ready asks once more, and what is
 // answered to its name then goes with it, under whatever id: it was taken for nobody else, or by this very question.
+//
+// A driver with GetSnapshot is asked by the name as well, when that call fails, and it may have been without it when an earlier process
+// asked. So its contents ask by the handle before they go, unless this process knows that nobody can have asked by the name; and by the
+// name only if the handle is not known.
 
 // certainlyLater is by how much a replacement has to be younger than what is on record. The time on record may be of our clock, when
 // the driver gave none, and a restart forgets that.
@@ -48,12 +55,14 @@ func confirmReplacement(in *ContentInput, answer Answer) bool {
 func afterQuestion(in ContentInput, answer Answer, err error) After {
 	switch {
 	case err == nil && answer.Handle == handleOf(in.Content):
-		return checked(in, afterMade(in, answer))
+		after := afterMade(in, answer)
+		after.Attempt.Seen = true
+		return checked(in, after)
 	case err == nil:
 		return afterAnother(in, answer)
 	}
 	after := afterFailedCreate(in, err)
-	if in.Content.DeletionTimestamp == nil {
+	if !isEnd(in) {
 		return after
 	}
 	if !fault.ProvesNothing(err) {
@@ -85,17 +94,25 @@ func afterAnother(in ContentInput, answer Answer) After {
 	return checked(in, after)
 }
 
-// checked notes that nothing is in the place of a snapshot that goes.
+// Asking is the attempt before a question by the name: what the driver may take then in place of a lost one, nobody has seen.
+func (a Attempt) Asking() Attempt {
+	a.Asked, a.Listed, a.Seen, a.Checked = true, false, false, false
+	return a
+}
+
+// checked notes that nothing is in the place of a snapshot that goes. The content of one that lives may be deleted as well; it is asked
+// about as before, and not without a pause.
 func checked(in ContentInput, after After) After {
-	if in.Content.DeletionTimestamp != nil {
+	if isEnd(in) {
 		after.Attempt.Checked, after.Attempt.NotBefore = true, time.Time{}
 	}
 	return after
 }
 
-// isEnd tells that the snapshot is certainly to be deleted, so that it is of no interest any more which one it is.
+// isEnd tells that the snapshot is certainly to be deleted, so that it is of no interest any more which one it is: nothing but the end asks
+// about what may go.
 func isEnd(in ContentInput) bool {
-	return in.Content.DeletionTimestamp != nil && in.Live && permissionOf(in) == granted && ownsData(in) && in.SharedWith == ""
+	return in.Content.DeletionTimestamp != nil && permissionOf(in) == granted
 }
 
 // nextEnd deletes, and asks before where another snapshot may have been taken in the place of a lost one.
@@ -104,27 +121,23 @@ func nextEnd(in ContentInput) ContentStep {
 	if in.Attempt.Replacement != "" {
 		return nextRemove(in)
 	}
-	if isContentReady(c) || c.Spec.Source.VolumeHandle == nil || in.Attempt.Listed || in.Attempt.Checked {
+	a := in.Attempt
+	if isContentReady(c) || c.Spec.Source.VolumeHandle == nil || a.Listed || a.Seen || a.Checked {
 		return nextDelete(in)
 	}
-	if poll, ok := nextPoll(in, handleOf(c)).(Poll); ok && poll.Again != nil && !poll.Get {
-		return poll
+	poll, ok := nextPoll(in, handleOf(c)).(Poll)
+	if !ok || poll.Again == nil || poll.Get && a.Given && !a.Asked {
+		return nextDelete(in)
 	}
-	return nextDelete(in)
+	poll.EvenLost = poll.Get
+	return poll
 }
 
-// afterReplacement follows the answer of such a one: it goes at once, and whatever comes of it, what is lost is not asked
+// afterReplacement follows the answer of such a one: it goes at once, and whatever comes of it, what is lost is looked for, and not asked
 // for by its name any more.
 func afterReplacement(in ContentInput, answer Answer) After {
-	after := afterLoss(in, fmt.Errorf("the driver does not list snapshot %q any more and has taken another, %q, which is removed again", handleOf(in.Content), answer.Handle))
+	after := AfterPoll(in, Answer{}, fmt.Errorf("the driver does not list snapshot %q any more and has taken another, %q, which is removed again", handleOf(in.Content), answer.Handle))
 	after.Attempt.Replacement, after.Attempt.Lost, after.Attempt.NotBefore = answer.Handle, true, time.Time{}
-	return after
-}
-
-// afterLoss shows that a snapshot is lost, and goes on looking for it.
-func afterLoss(in ContentInput, err error) After {
-	after := AfterPoll(in, Answer{}, err)
-	after.Attempt.Tried = Settled
 	return after
 }
 
@@ -153,8 +166,23 @@ func nextRemove(in ContentInput) ContentStep {
 	return step
 }
 
+// isForgotten tells that a content which goes with its data has lost the handle: its snapshot says that it was taken, and nobody has cleared the
+// status, as is done after a deletion. The name at the driver is made of the snapshot's UID, so what is answered to it is that snapshot, or was
+// taken by the question; either goes next.
+func isForgotten(in ContentInput) bool {
+	c := in.Content
+	cleared := c.Status != nil && c.Status.ReadyToUse == nil
+	return in.Taken != nil && !cleared && handleOf(c) == "" && c.Spec.Source.VolumeHandle != nil && !in.Attempt.Deleted &&
+		c.Spec.DeletionPolicy == snapv1.VolumeSnapshotContentDelete && in.GroupHandle == "" && has(c.Finalizers, wellknown.FinalizerContent)
+}
+
 // MayExist tells that there may be a snapshot at the driver, whether a handle is known of it or not.
 func MayExist(in ContentInput) bool { return handleOf(in.Content) != "" || isOpen(in) }
+
+// AsksByName tells that a question is asked by the name after the handle has failed. What the driver certainly does not know is lost.
+func (p Poll) AsksByName(err error) bool {
+	return err != nil && p.Again != nil && (p.EvenLost || !fault.IsNotFound(err))
+}
 
 // isAskedByName tells that the driver may be asked for a snapshot by its name.
 func isAskedByName(in ContentInput) bool {

@@ -7,9 +7,12 @@ import (
 	"time"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -81,13 +84,23 @@ func TestQuestionBeforeTheEnd(t *testing.T) {
 	}
 	answered := func(i *ContentInput) { i.Attempt.Checked, i.Attempt.Replacement = true, "s-2" }
 	asks := func(in ContentInput) Poll { return nextPoll(in, "s-1").(Poll) }
+	given := func(i *ContentInput) { i.Attempt.Given = true }
+	byName := func(i *ContentInput) { i.Attempt = i.Attempt.Asking() }
+	first := asks(con(cut, leaves, can(get, list)))
+	first.EvenLost = true
 	checkContents(t, []contentRow{
 		{"a list only", con(cut, leaves, can(list)), asks(con(cut, leaves, can(list)))},
 		{"listed", con(cut, leaves, can(list), func(i *ContentInput) { i.Attempt.Listed = true }), Delete{Handle: "s-1"}},
 		{"asked", con(cut, leaves, can(list), func(i *ContentInput) { i.Attempt.Checked = true }), Delete{Handle: "s-1"}},
 		{"it is lost and not asked for any more", con(cut, leaves, can(list), func(i *ContentInput) { i.Attempt.Lost = true }), Delete{Handle: "s-1"}},
 		{"no list either", con(cut, leaves), asks(con(cut, leaves))},
-		{"asked by its handle", con(cut, leaves, can(get, list)), Delete{Handle: "s-1"}},
+		{"it can be asked by its handle, and by its name nobody has", con(cut, leaves, can(get, list), given), Delete{Handle: "s-1"}},
+		{"this process has", con(cut, leaves, can(get, list), given, byName), first},
+		{"another may have", con(cut, leaves, can(get, list)), first},
+		{"seen under its handle since", con(cut, leaves, can(get, list), func(i *ContentInput) { i.Attempt.Seen = true }), Delete{Handle: "s-1"}},
+		{"listed, answered and seen before that", con(cut, leaves, can(get, list), func(i *ContentInput) {
+			i.Attempt.Listed, i.Attempt.Seen, i.Attempt.Checked = true, true, true
+		}, byName), first},
 		{"ready", con(finished, leaves, can(list)), Delete{Handle: "s-1"}},
 		{"what was answered then goes first", con(cut, leaves, can(list), answered), Remove{Handle: "s-2"}},
 		{"it stays with a snapshot that lives", con(cut, leaves, can(list), answered, func(i *ContentInput) { i.Snapshot = Alive }), asks(con(cut, leaves, can(list)))},
@@ -96,4 +109,15 @@ func TestQuestionBeforeTheEnd(t *testing.T) {
 			i.Content.Spec.DeletionPolicy = snapv1.VolumeSnapshotContentRetain
 		}), ReleaseContent{}},
 	})
+}
+
+// TestRemovalOfWhatIsNotThere: a driver says that it does not know what is to be removed. Catches a machine that asks for ever, and holds the content.
+func TestRemovalOfWhatIsNotThere(t *testing.T) {
+	in := con(cut, can(list), func(i *ContentInput) { i.Attempt.Replacement, i.Attempt.Lost = "s-2", true })
+	if after := AfterRemove(in, fault.New(fault.DeleteSnapshot, status.Error(codes.NotFound, "no"))); after.Attempt.Replacement != "" || after.Told != nil {
+		t.Errorf("%+v", after)
+	}
+	if after := AfterRemove(in, fault.New(fault.DeleteSnapshot, status.Error(codes.Internal, "no"))); after.Attempt.Replacement != "s-2" || after.Told == nil {
+		t.Errorf("%+v", after)
+	}
 }

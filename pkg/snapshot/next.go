@@ -71,6 +71,8 @@ func nextImported(in SnapshotInput) SnapshotStep {
 		return reject(in, verdict.Reason, verdict.Message, adviseVerdict(in, verdict))
 	case s.Spec.VolumeSnapshotClassName != nil && in.Class == nil && binding.BoundName(s) == "":
 		return rejectClass(in, *s.Spec.VolumeSnapshotClassName)
+	case verdict.State == binding.Unbound && in.Class != nil && in.Class.Driver != c.Spec.Driver && binding.BoundName(s) == "":
+		return rejectDriver(in)
 	}
 	return nextAccepted(in, verdict.State)
 }
@@ -96,21 +98,31 @@ func nextAccepted(in SnapshotInput, state binding.State) SnapshotStep {
 // bindOf collects what a pre-provisioned content lacks.
 func bindOf(in SnapshotInput) (Bind, bool) {
 	s, c, bind := in.Snapshot, in.Content, Bind{}
-	if s.Spec.VolumeSnapshotClassName != nil && c.Spec.VolumeSnapshotClassName == nil {
-		bind.Class = *s.Spec.VolumeSnapshotClassName
+	class := in.ContentClass
+	if s.Spec.VolumeSnapshotClassName != nil && c.Spec.VolumeSnapshotClassName == nil && (in.Class == nil || in.Class.Driver == c.Spec.Driver) {
+		bind.Class, class = *s.Spec.VolumeSnapshotClassName, in.Class
 	}
-	// A content made by hand often has a class and no secret of its own. The reference is taken from the
-	// class once and recorded, so that the deletion does not depend on the class.
-	named, _ := secretAnnotations(c)
-	if !named && in.Class != nil && (bind.Class != "" || c.Spec.VolumeSnapshotRef.UID == "") {
-		tokens := params.SnapshotTokens(c.Name, s.Namespace, s.Name)
-		if ref, err := params.ResolveSecret(params.Snapshotter, in.Class.Parameters, tokens); err == nil && ref != nil {
-			bind.Annotations = annotationsOf(ref)
-		}
+	if bind.Class != "" || c.Spec.VolumeSnapshotRef.UID == "" {
+		bind.Annotations = secretOf(in, class)
 	}
 	_, bind.Unmark = c.Annotations[wellknown.AnnBeingDeleted]
 	lacks := !has(c.Finalizers, wellknown.FinalizerContent)
 	return bind, lacks || bind.Class != "" || bind.Annotations != nil || bind.Unmark
+}
+
+// secretOf gives what a pre-provisioned content lacks of its deletion secret. One made by hand often has a class and no secret of
+// its own. The reference is taken from the class that it has from now on and recorded, so that the deletion does not depend on
+// the class. A class of another driver names its secrets for that one.
+func secretOf(in SnapshotInput, class *snapv1.VolumeSnapshotClass) map[string]string {
+	s, c := in.Snapshot, in.Content
+	if named, _ := secretAnnotations(c); named || class == nil || class.Driver != c.Spec.Driver {
+		return nil
+	}
+	ref, err := params.ResolveSecret(params.Snapshotter, class.Parameters, params.SnapshotTokens(c.Name, s.Namespace, s.Name))
+	if err != nil || ref == nil {
+		return nil
+	}
+	return annotationsOf(ref)
 }
 
 // nextTaken is for a snapshot of a claim that has its content.
@@ -155,6 +167,15 @@ func nextStatus(in SnapshotInput) SnapshotStep {
 // reject shows an error of ours and says that the snapshot is not ready.
 func reject(in SnapshotInput, reason, message, advice string) Reject {
 	return rejection(in, Reject{Reason: reason, Message: message, Advice: advice}, false)
+}
+
+// rejectDriver shows that the class is not one for the content. Bound all the same, the content would be left alone by its driver's
+// sidecar, and its snapshot deleted with the secret of another driver.
+func rejectDriver(in SnapshotInput) Reject {
+	c := in.Content
+	return reject(in, wellknown.ReasonSnapshotBindFailed, fmt.Sprintf(
+		"Snapshot failed to bind VolumeSnapshotContent, VolumeSnapshotClass %s is of driver %q, but VolumeSnapshotContent %s is of driver %q",
+		in.Class.Name, in.Class.Driver, c.Name, c.Spec.Driver), fmt.Sprintf("name a VolumeSnapshotClass of driver %s, or none, %s", c.Spec.Driver, newSnapshot))
 }
 
 // rejectClass shows an error about the class, which says nothing about data that is there.

@@ -78,7 +78,7 @@ const (
 )
 
 func untouched(from string) string {
-	return "No snapshotter of driver other, which " + from + " names, has touched this VolumeSnapshot for two minutes: it is not installed, not running, or the name of the driver is wrong" +
+	return "No snapshotter of driver other, which " + from + " names, has touched this VolumeSnapshot for two minutes: it is not installed, not running, may not bind (its log and /readyz name the right), or the name of the driver is wrong" +
 		" | see that the pods of driver other have a snapshotter beside the driver"
 }
 
@@ -95,6 +95,10 @@ func TestWhoseSnapshotIsIt(t *testing.T) {
 		{"S101 class of another driver, being deleted", in(other, func(i *SnapshotInput) { i.Snapshot.DeletionTimestamp = ptr(past) }), Ignore{}},
 		{"S101 class of a driver that nobody serves: told, never written", in(other), tell(wellknown.ReasonSnapshotUnserved, untouched("VolumeSnapshotClass snapc")+
 			"; if another driver is meant, correct the driver of VolumeSnapshotClass snapc, and the snapshot goes on by itself")},
+		{"S101 class of a driver that nobody has served so far, corrected just now", in(other, func(i *SnapshotInput) { i.ClassSince = now.Add(-time.Second) }), Wait{After: 119 * time.Second}},
+		{"S101 class of a driver that nobody has served so far, made just now", in(other, func(i *SnapshotInput) {
+			i.Class.CreationTimestamp = metav1.NewTime(now.Add(-time.Second))
+		}), Wait{After: 119 * time.Second}},
 		{"S101 content of another driver goes before the class", in(taken, func(i *SnapshotInput) { i.Content.Spec.Driver = "other" }), Ignore{}},
 		{"S101 content of a driver that nobody serves", in(imported, func(i *SnapshotInput) {
 			i.Content.Spec.Driver, i.Snapshot.Finalizers, i.Snapshot.Status = "other", nil, nil
@@ -154,6 +158,13 @@ func TestImportedSnapshot(t *testing.T) {
 	bound := func(i *SnapshotInput) {
 		i.Content.Spec.VolumeSnapshotRef.UID, i.Content.Finalizers = "u1", []string{wellknown.FinalizerContent}
 	}
+	foreign := func(i *SnapshotInput) { i.Class.Driver = "other" }
+	ofContent := func(i *SnapshotInput) {
+		i.Content.Spec.VolumeSnapshotClassName, i.ContentClass = ptr("own"), class("own", driverName)
+		i.ContentClass.Parameters = map[string]string{wellknown.ParamSnapshotterSecretName: "own", wellknown.ParamSnapshotterSecretNamespace: "ns2"}
+	}
+	unfit := rejected(in(), wellknown.ReasonSnapshotBindFailed, `Snapshot failed to bind VolumeSnapshotContent, VolumeSnapshotClass snapc is of driver "other", but VolumeSnapshotContent c is of driver "sim.csi.example"`+
+		" | name a VolumeSnapshotClass of driver sim.csi.example, or none, in a new VolumeSnapshot")
 	classless := rejected(in(), wellknown.ReasonGetSnapshotClassFailed, noSuchClass)
 	classless.Status.ReadyToUse = nil
 	checkSnapshots(t, []snapshotRow{
@@ -163,6 +174,16 @@ func TestImportedSnapshot(t *testing.T) {
 		{"S41 bind", in(imported), Bind{}},
 		{"S41 B051 bind with class, and the class's secret recorded", in(imported, withClass), Bind{Class: "snapc", Annotations: map[string]string{
 			wellknown.AnnSnapshotDeletionSecretName: "s", wellknown.AnnSnapshotDeletionSecretNamespace: "ns1"}}},
+		{"W8 a class of another driver", in(imported, withClass, foreign), unfit},
+		{"W8 a class of another driver, beside one of the content", in(imported, ofContent, withClass, foreign), unfit},
+		{"W8 what somebody has bound stays, and gets neither that class nor its secret", in(imported, bound, withClass, foreign, toldOf, func(i *SnapshotInput) {
+			i.Snapshot.Status = &snapv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr("c"), ReadyToUse: ptr(false)}
+		}), Ignore{}},
+		{"B051 the secret is that of the content's class, not of the snapshot's", in(imported, ofContent, withClass), Bind{Annotations: map[string]string{
+			wellknown.AnnSnapshotDeletionSecretName: "own", wellknown.AnnSnapshotDeletionSecretNamespace: "ns2"}}},
+		{"B051 also of a snapshot that names no class", in(imported, ofContent), Bind{Annotations: map[string]string{
+			wellknown.AnnSnapshotDeletionSecretName: "own", wellknown.AnnSnapshotDeletionSecretNamespace: "ns2"}}},
+		{"B051 but not that of a class which another driver's has replaced", in(imported, ofContent, func(i *SnapshotInput) { i.ContentClass.Driver = "other" }), Bind{}},
 		{"class filled in later", in(imported, bound, withClass, func(i *SnapshotInput) { i.Class.Parameters = nil }), Bind{Class: "snapc"}},
 		{"W18 an old mark goes", in(imported, bound, func(i *SnapshotInput) {
 			i.Content.Annotations = map[string]string{wellknown.AnnBeingDeleted: "yes"}

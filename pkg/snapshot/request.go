@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
@@ -15,7 +16,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
-// buildCreate makes the request that takes the snapshot. It depends on nothing that changes between tries,
+// buildCreate makes the request that takes the snapshot. While the outcome of one is open it depends on nothing that changes,
 // so that the driver recognises a repeated one.
 func buildCreate(in ContentInput) (Create, error) {
 	c := in.Content
@@ -35,6 +36,10 @@ func buildCreate(in ContentInput) (Create, error) {
 	if !recorded {
 		create.Parameters = encodeParameters(parameters)
 	}
+	name := nameAtDriver(in)
+	if other, ok := c.Annotations[wellknown.AnnSnapshotName]; ok && other != name {
+		create.Mark = true // the record has to name what is asked for before anything is
+	}
 	if in.Options.ExtraMetadata {
 		ref := c.Spec.VolumeSnapshotRef
 		parameters[wellknown.ParamVolumeSnapshotName] = ref.Name
@@ -42,7 +47,7 @@ func buildCreate(in ContentInput) (Create, error) {
 		parameters[wellknown.ParamVolumeSnapshotContent] = c.Name
 	}
 	create.Request = &csi.CreateSnapshotRequest{
-		SourceVolumeId: *c.Spec.Source.VolumeHandle, Name: nameAtDriver(in), Parameters: parameters,
+		SourceVolumeId: *c.Spec.Source.VolumeHandle, Name: name, Parameters: parameters,
 	}
 	return create, nil
 }
@@ -60,12 +65,24 @@ func isGuess(in ContentInput) bool {
 	return err != nil && isClassGivenUp(in)
 }
 
-// nameAtDriver depends on the snapshot's UID alone, so it survives even a content that is made anew.
+// nameAtDriver is the name on record, or one that depends on the snapshot's UID and the flags alone, so it survives even a content that is
+// made anew. A record that was copied from the content of another snapshot does not count: the driver would answer with that one. Nor does
+// one under which nothing can be: what the driver has refused may have been the name, and the flags may say another by now.
 func nameAtDriver(in ContentInput) string {
-	return wellknown.Name(in.Options.NamePrefix, string(in.Content.Spec.VolumeSnapshotRef.UID), in.Options.NameLength)
+	uid := string(in.Content.Spec.VolumeSnapshotRef.UID)
+	if recorded := in.Content.Annotations[wellknown.AnnSnapshotName]; wellknown.IsNameFor(recorded, uid) && !isNameFree(in) {
+		return recorded
+	}
+	return wellknown.Name(in.Options.NamePrefix, uid, in.Options.NameLength)
 }
 
-// parametersOf gives the driver's parameters: those on record, else those of the class.
+// isNameFree tells that there is certainly nothing at the driver under the name on record.
+func isNameFree(in ContentInput) bool {
+	return in.Attempt.Refused && !MayExist(in) && in.Taken == nil && in.Content.DeletionTimestamp == nil
+}
+
+// parametersOf gives the driver's parameters: those on record, unless the driver has refused them for certain and the class says
+// otherwise by now; else those of the class.
 func parametersOf(in ContentInput) (parameters map[string]string, recorded bool, err error) {
 	c := in.Content
 	if text, ok := c.Annotations[wellknown.AnnSnapshotParameters]; ok {
@@ -76,19 +93,46 @@ func parametersOf(in ContentInput) (parameters map[string]string, recorded bool,
 		if parameters == nil {
 			parameters = map[string]string{}
 		}
+		if corrected, ok := correctedParameters(in, parameters); ok {
+			return corrected, false, nil
+		}
 		return parameters, true, nil
 	}
 	switch {
 	case c.Spec.VolumeSnapshotClassName == nil || *c.Spec.VolumeSnapshotClassName == "":
 		return nil, false, advise(fmt.Errorf("failed to take snapshot %s without a snapshot class", c.Name), "name one in spec.volumeSnapshotClassName of VolumeSnapshotContent %s", c.Name)
-	case in.Class == nil:
-		return nil, false, errNoClass(*c.Spec.VolumeSnapshotClassName)
+	case ownClass(in) == nil:
+		return nil, false, errNoClass(in)
 	}
 	parameters, err = driverParameters(in.Class)
 	return parameters, false, err
 }
 
-func errNoClass(name string) error {
+// correctedParameters are those of a class that was edited, for a snapshot of which nothing has been made or may have been.
+func correctedParameters(in ContentInput, recorded map[string]string) (map[string]string, bool) {
+	if ownClass(in) == nil || in.Content.DeletionTimestamp != nil || handleOf(in.Content) != "" || isOpen(in) {
+		return nil, false
+	}
+	parameters, err := driverParameters(in.Class)
+	return parameters, err == nil && !maps.Equal(parameters, recorded)
+}
+
+// ownClass is the content's class; one of another driver that took the name of the class which the snapshot was taken with is none.
+func ownClass(in ContentInput) *snapv1.VolumeSnapshotClass {
+	if isForeign(in) {
+		return nil
+	}
+	return in.Class
+}
+
+// errNoClass is about a content that names a class, but has none of its own driver.
+func errNoClass(in ContentInput) error {
+	c := in.Content
+	if isForeign(in) {
+		return advise(fmt.Errorf("VolumeSnapshotClass %s is of driver %q, but VolumeSnapshotContent %s is of driver %q", in.Class.Name, in.Class.Driver, c.Name, c.Spec.Driver),
+			"correct the driver of that class, or name one of driver %s in spec.volumeSnapshotClassName of the content; %s", c.Spec.Driver, byItself)
+	}
+	name := *c.Spec.VolumeSnapshotClassName
 	return advise(fmt.Errorf("volumesnapshotclass.snapshot.storage.k8s.io %q not found", name), "create VolumeSnapshotClass %s again; %s", name, byItself)
 }
 
@@ -119,15 +163,19 @@ func listSecret(in ContentInput) (*corev1.SecretReference, error) {
 		return nil, nil
 	}
 	class := *c.Spec.VolumeSnapshotClassName
-	err := errNoClass(class)
-	if in.Class != nil {
+	err := errNoClass(in)
+	if ownClass(in) != nil {
 		var secret *corev1.SecretReference
 		if secret, err = params.ResolveSecret(params.SnapshotterList, in.Class.Parameters, params.SnapshotListTokens(c.Name)); err == nil {
 			return secret, nil
 		}
 		err = blameClass(in.Class, err)
 	}
-	return nil, fmt.Errorf("failed to get snapshot class %s for snapshot content %s: %w", class, c.Name, err)
+	return nil, badClass(c, class, err)
+}
+
+func badClass(c *snapv1.VolumeSnapshotContent, class string, err error) error {
+	return fmt.Errorf("failed to get snapshot class %s for snapshot content %s: %w", class, c.Name, err)
 }
 
 // errNotFound is the answer of a driver that does not know the handle.

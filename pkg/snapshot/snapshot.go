@@ -70,8 +70,13 @@ type SnapshotOptions struct {
 	// PreventVolumeModeConversion writes the source's volume mode on contents, so that consumers refuse
 	// another one.
 	PreventVolumeModeConversion bool
+	// NamePrefix and NameLength are those of ContentOptions in the driver's sidecar; without a prefix they are not known.
+	NamePrefix string
+	NameLength int
 	// Distributed tells that contents are seen to by processes that each serve one node.
 	Distributed bool
+	// Node is the only one whose contents our own other half takes care of; empty when it does of those of all.
+	Node string
 }
 
 // SnapshotInput is all that a decision about a VolumeSnapshot may depend on.
@@ -90,6 +95,10 @@ type SnapshotInput struct {
 
 	// Class is the one that the snapshot names, nil when it does not exist.
 	Class *snapv1.VolumeSnapshotClass
+	// ClassSince is when the class was last seen to come or to change, zero when that was before this process.
+	ClassSince time.Time
+	// ContentClass is the one that Content names, nil when it does not exist.
+	ContentClass *snapv1.VolumeSnapshotClass
 	// Classes are all classes; read only when the snapshot names none.
 	Classes []*snapv1.VolumeSnapshotClass
 

@@ -38,6 +38,8 @@ type (
 		// Advice is what ends the message, where somebody knows what would help.
 		Advice string
 		Status *snapv1.VolumeSnapshotStatus
+		// Waiting is set when nothing is wrong, and what is missing comes by itself.
+		Waiting bool
 		// Quiet is set when only the status is out of date and the event was told before.
 		Quiet bool
 	}

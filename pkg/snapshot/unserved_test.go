@@ -39,11 +39,37 @@ func going(age time.Duration) func(*SnapshotInput) {
 // Each row of a content that waits was seen to fail against a machine that only waits for the driver (W32).
 func TestDriverThatNobodyServesIsToldOf(t *testing.T) {
 	abandoned := func(i *SnapshotInput) { i.Content.Annotations[wellknown.AnnDriverGone] = "yes" }
+	// A binder beside the driver of node n2, and a content of that driver that was made for n1.
+	node := func(i *SnapshotInput) {
+		i.Options.Distributed, i.Options.Node = true, "n2"
+		if i.Content.Annotations == nil {
+			i.Content.Annotations = map[string]string{}
+		}
+		i.Content.Labels = map[string]string{wellknown.LabelManagedBy: "n1"}
+		i.Snapshot.Status = &snapv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr("snapcontent-u1"), ReadyToUse: ptr(false)}
+	}
+	ahead := func(i *SnapshotInput) {
+		i.Content.Annotations = map[string]string{wellknown.AnnBeingCreated: "yes", wellknown.AnnMadeAt: madeAt(now)}
+	}
 	for _, c := range []struct {
 		name string
 		in   SnapshotInput
 		want string
 	}{
+		{"S96 our own mark says nothing of another node", in(taken, node, ahead, aged(10*time.Minute)), "on node n1 has said nothing about VolumeSnapshotContent snapcontent-u1 for ten minutes"},
+		{"S96 a slow driver there is waited for", in(taken, node, ahead, aged(9*time.Minute)), "wait 1m0s"},
+		{"S96 a status from there says that it is served", in(taken, node, ahead, aged(time.Hour), func(i *SnapshotInput) {
+			i.Content.Status = &snapv1.VolumeSnapshotContentStatus{ReadyToUse: ptr(false)}
+		}), "ignore"},
+		{"S96 so does a mark that it got from there", in(taken, node, aged(time.Hour), func(i *SnapshotInput) {
+			i.Content.Annotations = map[string]string{wellknown.AnnBeingCreated: "yes"}
+		}), "ignore"},
+		{"S96 our own node is served, however slow it is", in(taken, node, ahead, aged(time.Hour), func(i *SnapshotInput) { i.Options.Node = "n1" }), "ignore"},
+		{"S96 so is each when our other half serves all", in(taken, node, ahead, aged(time.Hour), func(i *SnapshotInput) { i.Options.Node = "" }), "ignore"},
+		{"S96 a content of no node", in(taken, node, ahead, aged(time.Hour), func(i *SnapshotInput) { i.Content.Labels = nil }), "is for no node"},
+		{"S96 deletion that a node does not do", in(taken, node, going(2*time.Minute)), "sidecar of driver sim.csi.example on node n1 to delete it"},
+		{"S96 deletion that is forced", in(taken, node, going(time.Second), abandoned), "abandon"},
+		{"S96 deletion on our own node", in(taken, node, going(time.Hour), abandoned, func(i *SnapshotInput) { i.Options.Node = "n1" }), "ignore"},
 		{"B079 W32 untouched for two minutes", in(others, aged(2*time.Minute)), "No sidecar of driver sim.csi.example has touched"},
 		{"B079 one that is not two minutes old is waited for", in(others, aged(time.Minute)), "wait 1m0s"},
 		{"B079 told once", in(others, aged(time.Hour), toldOf), "ignore"},

@@ -43,7 +43,7 @@ type call struct {
 type verdict struct {
 	pressure fault.Pressure
 	ok       bool
-	// gone: the caller gave up, which says nothing about the driver.
+	// gone: the caller gave up, or nobody listened, which says nothing about how much the driver bears.
 	gone bool
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,5 +72,28 @@ func TestUnusedFlowsAreForgotten(t *testing.T) {
 	families, err := registry.Gather()
 	if err != nil || len(families) == 0 || len(families[0].GetMetric()) > 64 {
 		t.Errorf("%d flows, %v", len(families[0].GetMetric()), err)
+	}
+}
+
+// TestWhoIsNotThereIsNotTooMuchAsked catches a limit that is halved because the driver was restarted, and a call that never
+// left being taken for the driver's word about what an earlier one left open.
+func TestWhoIsNotThereIsNotTooMuchAsked(t *testing.T) {
+	for text, want := range map[string]int{
+		`connection error: desc = "transport: Error while dialing: dial unix /csi/csi.sock: connect: connection refused"`: 16,
+		"too many requests": 8,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			code, said := codes.DeadlineExceeded, "x"
+			d := gates(func(_ context.Context, op fault.Operation, _ string) error {
+				return fault.New(op, status.Error(code, said))
+			}, throttle.Options{Most: 100})
+			_ = create(t.Context(), d, "open")
+			time.Sleep(deadline)
+			code, said = codes.Unavailable, text
+			_ = create(t.Context(), d, "open")
+			if f := d.Flows(); len(f) != 1 || f[0].Limit != want || f[0].Unsettled != 1 {
+				t.Errorf("%s: %+v, want a limit of %d", text, f, want)
+			}
+		})
 	}
 }

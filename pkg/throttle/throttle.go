@@ -140,7 +140,7 @@ func pass[T any](ctx context.Context, g *gate, name string, send func() (T, erro
 	}
 	answer, err := send()
 	left = true
-	after := g.leave(c, verdict{pressure: fault.PressureOf(g.op, err), ok: err == nil, gone: ctx.Err() != nil})
+	after := g.leave(c, verdict{pressure: fault.PressureOf(g.op, err), ok: err == nil, gone: ctx.Err() != nil || fault.IsUnreached(err)})
 	if err != nil && after > 0 {
 		err = fault.RetryAfter(err, after)
 	}

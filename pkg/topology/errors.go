@@ -3,6 +3,7 @@
 package topology
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,12 +36,14 @@ const (
 type Error struct {
 	Reason Reason
 	text   string
+	// advice is what would help in this case, empty where it is what helps in all cases of the reason.
+	advice string
 }
 
 func (e *Error) Error() string { return e.text }
 
 // Advice is what would help, for those who can do something about it.
-func (e *Error) Advice() string { return advice[e.Reason] }
+func (e *Error) Advice() string { return cmp.Or(e.advice, advice[e.Reason]) }
 
 var advice = map[Reason]string{
 	CSINodeMissing: "the scheduler is asked to choose another node",
@@ -50,6 +53,17 @@ var advice = map[Reason]string{
 	LabelsMissing:  "look whether the driver on that node is up to date, or set the labels on the node; the claim goes on by itself then",
 	NothingKnown:   "look whether the driver runs on any node and its nodes have their labels; the claim goes on by itself then",
 	TooMany:        "use fewer values in allowedTopologies of the class, which can be edited in place",
+}
+
+// saying are parts of the texts of errors, one for each.
+var saying = []string{
+	"of the selected node not found", "no topology key found for node ", " does not match topology keys from CSINode ", " is not in allowed topologies: ",
+	" is not in requisite: ", "no available topology found: ", " were not found on any nodes", "allowedTopologies of the class stands for more than ",
+}
+
+// IsTold tells whether a message has an error of a requirement in it. Whoever tells one has a driver for which places matter.
+func IsTold(message string) bool {
+	return slices.ContainsFunc(saying, func(part string) bool { return strings.Contains(message, part) })
 }
 
 // IsReschedule tells that the selected node cannot be served and that another one may: the scheduler

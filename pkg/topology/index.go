@@ -179,16 +179,22 @@ func (x *Index) everywhere(setID string) *places {
 	return set.all
 }
 
+// allKeys returns the keys that the driver has on any node, called under the lock.
+func (x *Index) allKeys() []string {
+	var keys []string
+	for _, set := range x.sets {
+		keys = append(keys, set.keys...)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
 // anywhere returns the segments for a claim without a node, and the keys that they are made of. Every
 // node counts with its own keys; a node on which the driver does not run counts with any keys that its
 // labels have.
 func (x *Index) anywhere() (*places, []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var keys []string
-	for _, set := range x.sets {
-		keys = append(keys, set.keys...)
-	}
 	if x.immediate == nil {
 		var segments []Segment
 		for _, set := range x.sets {
@@ -198,8 +204,7 @@ func (x *Index) anywhere() (*places, []string) {
 		}
 		x.immediate = newPlaces(segments)
 	}
-	slices.Sort(keys)
-	return x.immediate, slices.Compact(keys)
+	return x.immediate, x.allKeys()
 }
 
 func (x *Index) lookup(name string) node {

@@ -60,7 +60,9 @@ func (x *Index) Requirement(q Question) (Answer, error) {
 		if len(allowed.segments) == 0 {
 			return Answer{Warnings: []Warning{standsForNothing(q)}}, nil
 		}
-		return answer(allowed, start(q.Claim, len(allowed.segments)), q.Near), nil
+		a := answer(allowed, start(q.Claim, len(allowed.segments)), q.Near)
+		a.Warnings = append(a.Warnings, x.askedElsewhere(q, allowed.segments)...)
+		return a, nil
 	}
 	if !q.Immediate {
 		return Answer{}, nil
@@ -87,7 +89,7 @@ func (x *Index) forNode(q Question) (Answer, error) {
 	}
 	if q.Strict {
 		if len(q.Allowed) > 0 && within(own, allowed.segments) < 0 {
-			return Answer{}, failed(NotAllowed, "selected node '%q' topology '%v' is not in allowed topologies: %s", q.Node, own, list(allowed.segments))
+			return Answer{}, notAllowed(q, n.keys, failed(NotAllowed, "selected node '%q' topology '%v' is not in allowed topologies: %s", q.Node, own, list(allowed.segments)))
 		}
 		return answer(newPlaces([]Segment{own}), 0, nil), nil
 	}
@@ -100,7 +102,7 @@ func (x *Index) forNode(q Question) (Answer, error) {
 	}
 	first := within(own, requisite.segments)
 	if first < 0 {
-		return Answer{}, failed(NotAllowed, "topology %v from selected node %q is not in requisite: %s", own, q.Node, list(requisite.segments))
+		return Answer{}, notAllowed(q, n.keys, failed(NotAllowed, "topology %v from selected node %q is not in requisite: %s", own, q.Node, list(requisite.segments)))
 	}
 	a := answer(requisite, first, nil)
 	if wide := requisite.segments[first]; len(wide) < len(own) && x.holdsMore(n, wide, own) {

@@ -3,6 +3,7 @@
 package topology
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -174,6 +175,7 @@ func TestRequirementErrors(t *testing.T) {
 		q          Question
 		want       string
 		reschedule bool
+		advice     string
 	}{
 		{
 			name: "T84 CSINode of the selected node is gone", index: gone, q: Question{Node: "n2"},
@@ -216,7 +218,17 @@ func TestRequirementErrors(t *testing.T) {
 		{
 			name: "B037 outside", index: cluster([]string{"zone"}, zones...), reschedule: true,
 			q:    Question{Node: "n1", Allowed: allowed("zone=b")},
-			want: `topology {zone: a} from selected node "n1" is not in requisite: [{zone: b}]`,
+			want: `topology {zone: a} from selected node "n1" is not in requisite: [{zone: b}]`, advice: "let the pod run on nodes of these segments only",
+		},
+		{
+			name: "a slip in a key", index: cluster([]string{"zone"}, zones...), reschedule: true,
+			q:    Question{Node: "n1", Allowed: allowed("zome=a")},
+			want: `topology {zone: a} from selected node "n1" is not in requisite: [{zome: a}]`, advice: "allowedTopologies of the class name the key zome, which the driver does not have on that node, did you mean zone?",
+		},
+		{
+			name: "strict and a slip in a key", index: cluster([]string{"zone"}, zones...), reschedule: true,
+			q:    Question{Node: "n1", Allowed: allowed("zome=a"), Options: Options{Strict: true}},
+			want: `selected node '"n1"' topology '{zone: a}' is not in allowed topologies: [{zome: a}]`, advice: "did you mean zone?",
 		},
 		{
 			name: "a class that would fill the memory", index: NewIndex(), q: Question{Allowed: allowed(huge("a")+","+huge("b"), "zone=a")},
@@ -231,6 +243,13 @@ func TestRequirementErrors(t *testing.T) {
 			}
 			if got.Requirement != nil {
 				t.Error("a requirement beside an error")
+			}
+			if !IsTold("Failed: "+c.want+"; do this") || IsTold("Failed: the driver has no room") {
+				t.Error("an event with it is not known for one about places")
+			}
+			var knows *Error
+			if errors.As(err, &knows) && !strings.Contains(knows.Advice(), c.advice) {
+				t.Errorf("advises %q, want %q", knows.Advice(), c.advice)
 			}
 			if IsReschedule(fmt.Errorf("error generating accessibility requirements: %w", err)) != c.reschedule {
 				t.Error("wrong decision about another node")

@@ -12,7 +12,7 @@ import (
 // Warning tells users that a requirement is not what they would expect.
 type Warning struct {
 	// Cause is the same for all claims that a warning concerns for the same reason, so that it can be told
-	// once.
+	// once. It is empty for what each claim should be told.
 	Cause string
 	Text  string
 }

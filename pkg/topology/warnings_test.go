@@ -37,6 +37,14 @@ func TestWarningTexts(t *testing.T) {
 			`allowedTopologies of class "fast" have terms without keys or values and name no segment: the driver may put the volume anywhere, also where the selected node "n1" cannot reach it; give each key its values, or leave allowedTopologies out`}}},
 		{"nor without a node", Question{Class: "fast", Allowed: allowed("zone=")}, []Warning{{"empty",
 			`allowedTopologies of class "fast" have terms without keys or values and name no segment: the driver may put the volume anywhere; give each key its values, or leave allowedTopologies out`}}},
+		{"a slip in a key, and the driver alone would say that it has no room", Question{Class: "fast", Allowed: allowed("zome=a|b")}, []Warning{{"",
+			`allowedTopologies of class "fast" name the key zome, which the driver has on no node, did you mean zone? the driver is asked for a volume at a place where no node is; correct it in the class, which can be edited in place`}}},
+		{"a slip in a value", Question{Class: "fast", Allowed: allowed("zone=z|y")}, []Warning{{"no node",
+			`allowedTopologies of class "fast" name [{zone: y} {zone: z}], and no node is there: the driver is asked for a volume at a place without one; correct the values in the class, which can be edited in place, unless nodes are to come`}}},
+		{"a slip in one value of two, and the other will do", Question{Class: "fast", Allowed: allowed("zone=z|a")}, nil},
+		{"each value is somewhere, and no node has both", Question{Class: "fast", Allowed: allowed("zone=a,rack=3")}, []Warning{{"no node",
+			`allowedTopologies of class "fast" name [{rack: 3, zone: a}], and no node is there: the driver is asked for a volume at a place without one; correct the values in the class, which can be edited in place, unless nodes are to come`}}},
+		{"a key of somebody else's", Question{Class: "fast", Allowed: allowed("hall=a", "zone=a")}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := racks.Requirement(c.q)

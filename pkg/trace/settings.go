@@ -87,14 +87,34 @@ func (s *settings) readURL() error {
 	name, value := option("ENDPOINT")
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		// The error of url.Parse repeats the value, and that may hold a password.
-		return fmt.Errorf("%s: use a URL such as http://collector:4318", name)
+		return fmt.Errorf("%s=%s: use a URL such as http://collector:4318", name, withoutSecrets(value))
 	}
 	if name == otlpEnv+"ENDPOINT" {
 		u = u.JoinPath(tracesPath)
 	}
 	s.url = u.String()
 	return nil
+}
+
+// withoutSecrets is as much of an endpoint as nobody can log in with: neither user and password, whatever they are made of, nor path and
+// query, which hold keys for some collectors. It is for what is no URL, so that url.URL.Redacted does not know either.
+func withoutSecrets(endpoint string) string {
+	scheme, rest := "", endpoint
+	if before, after, found := strings.Cut(endpoint, "://"); found && !strings.ContainsAny(before, "@:/?#") {
+		scheme, rest = before+"://", after
+	}
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		rest = "…" + rest[at:]
+	}
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end+1] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, scheme+rest)
 }
 
 func (s *settings) readProtocol() error {
@@ -104,6 +124,9 @@ func (s *settings) readProtocol() error {
 	return nil
 }
 
+// headerLetters are those of the names of headers, a token in RFC 9110.
+const headerLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+
 func (s *settings) readHeaders() error {
 	s.headers = http.Header{}
 	name, value := option("HEADERS")
@@ -112,8 +135,9 @@ func (s *settings) readHeaders() error {
 		return err
 	}
 	for key, text := range read {
-		if strings.ContainsAny(key, " :") || strings.ContainsFunc(key+text, unicode.IsControl) {
-			return fmt.Errorf("%s: %q, or its value, cannot be a header", name, key)
+		// The name is not repeated: where somebody wrote the value of a header alone, up to its padding, it is a secret.
+		if strings.Trim(key, headerLetters) != "" || strings.ContainsFunc(text, unicode.IsControl) {
+			return fmt.Errorf("%s: there is a name that no header can have, or a line break in a value; use name=value,name=value", name)
 		}
 		s.headers.Set(key, text)
 	}

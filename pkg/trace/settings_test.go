@@ -99,6 +99,22 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestWrongEndpoint: the value is told, as far as nobody can log in with it.
+func TestWrongEndpoint(t *testing.T) {
+	for value, want := range map[string]string{
+		"foo": "foo", "collector:4318": "collector:4318", "ftp://a:1": "ftp://a:1", "http://": "http://", "ftp://a/v1?key=canary": "ftp://a/…",
+		"user:canary@collector": "…@collector", "http//user:canary@a": "…@a", "ftp://user:canary@a/x": "ftp://…@a/…",
+		"http://user:can/ary@a/": "http://…@a/…", "http://user:can?ary#@a:1": "http://…@a:1", "ftp://user:c@n@ry@a": "ftp://…@a",
+		"http://user:canary%zz@a": "http://…@a", "canary:x@ftp://a": "…@ftp:/…", "collector?canary": "collector?…", "a\nb": "a b",
+	} {
+		set(t, map[string]string{general + "ENDPOINT": value})
+		_, err := readSettings(Options{})
+		if text := general + "ENDPOINT=" + want + ": use a URL such as http://collector:4318"; err == nil || err.Error() != text {
+			t.Errorf("%q: %v, want %q", value, err, text)
+		}
+	}
+}
+
 // TestWrongSettings: each is told with the name of its variable, and none repeats what may be a secret.
 func TestWrongSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nothing.pem")
@@ -121,6 +137,13 @@ func TestWrongSettings(t *testing.T) {
 			t.Errorf("%s=%s is taken", variable, value)
 		case !strings.Contains(err.Error(), variable) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "canary"):
 			t.Errorf("%s=%s: %v", variable, value, err)
+		}
+	}
+	for _, headers := range []string{"Basic canary=", "canary=a=b,can ary=c", "canary(=x", "=canary", "canary", "a=%zzcanary", "canary=a%0Ab"} {
+		set(t, map[string]string{general + "ENDPOINT": "http://a:1", general + "HEADERS": headers})
+		_, err := readSettings(Options{})
+		if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "use ") {
+			t.Errorf("headers %s: %v", headers, err)
 		}
 	}
 	for _, ratio := range []string{"2", "-0.1", "NaN", "half"} {

@@ -57,12 +57,24 @@ func Name(prefix, uid string, length int) string {
 	return prefix + "-" + digits[:min(max(length, 0), len(digits))]
 }
 
+// IsNameFor tells that a name was made for the UID, whatever the prefix and the length were.
+func IsNameFor(name, uid string) bool {
+	if uid == "" || strings.HasSuffix(name, "-"+uid) {
+		return uid != ""
+	}
+	digits := name[strings.LastIndex(name, "-")+1:]
+	return digits != name && digits != "" && strings.HasPrefix(strings.ReplaceAll(uid, "-", ""), digits)
+}
+
 // VolumeNameFromUID is the name of the PersistentVolume of a claim under default flags. Other
 // components recognise it whatever the name flags say.
 func VolumeNameFromUID(claimUID string) string { return "pvc-" + claimUID }
 
 // ContentName is the name of the VolumeSnapshotContent made for a VolumeSnapshot.
 func ContentName(snapshotUID string) string { return "snapcontent-" + snapshotUID }
+
+// AnnLed is on the lease of a provisioner that writes down what it has begun: which times in a row it was held by such ones, as the lease counts them.
+const AnnLed = "csi-tandem.io/led"
 
 // BinderLease is the lease of the program that binds snapshots for the whole cluster.
 const BinderLease = "snapshot-controller-leader"

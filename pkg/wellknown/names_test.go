@@ -9,6 +9,24 @@ import (
 
 const uid = "a1b2c3d4-0000-1111-2222-333344445555"
 
+// TestNameIsOfItsUID: a name on record is used whatever the flags are by now, but one that was copied from another object is not.
+func TestNameIsOfItsUID(t *testing.T) {
+	for _, of := range []string{Name("a", uid, FullUID), Name("a-b", uid, 8), Name("a", uid, 1), Name("a", uid, MaxUIDDigits)} {
+		if !IsNameFor(of, uid) {
+			t.Errorf("%s is of %s", of, uid)
+		}
+	}
+	const other = "99999999-0000-1111-2222-333344445555"
+	for _, of := range []string{"", "a", "-", "a-", uid, Name("a", other, FullUID), Name("a", other, 8), Name("a", uid, MaxUIDDigits) + "0"} {
+		if IsNameFor(of, uid) {
+			t.Errorf("%s is not of %s", of, uid)
+		}
+	}
+	if IsNameFor("a-", "") || IsNameFor("a-1", "") {
+		t.Error("nothing is of no UID")
+	}
+}
+
 func TestName(t *testing.T) {
 	for _, c := range []struct {
 		prefix string
@@ -91,6 +109,7 @@ func TestProtocolStringsArePinned(t *testing.T) {
 		VolumeNameFromUID("u"):     "pvc-u",
 		ParamPVCName:               "csi.storage.k8s.io/pvc/name",
 		AnnSourceTopology:          "csi-tandem.io/source-topology",
+		AnnLed:                     "csi-tandem.io/led",
 		ParamClaimLabel:            "csi-tandem.io/pvc-label/",
 		ParamClaimAnnotation:       "csi-tandem.io/pvc-annotation/",
 		ParamNamespaceLabel:        "csi-tandem.io/namespace-label/",

@@ -94,4 +94,5 @@ const (
 	ReasonProvisioningFailed    = "ProvisioningFailed"
 	ReasonVolumeFailedDelete    = "VolumeFailedDelete"
 	ReasonTopologyIgnored       = "TopologyIgnored"
+	ReasonSourceDiffers         = "SourceDiffers"
 )

@@ -24,9 +24,16 @@ const (
 	// AnnGroupSnapshotHandle marks a content as member of a dynamic group; mind the other domain.
 	AnnGroupSnapshotHandle = "groupsnapshot.storage.k8s.io/volumeGroupSnapshotHandle"
 
-	// AnnSnapshotParameters holds the driver's parameters as they were resolved when the content was
-	// created, as a JSON object, so that every later CreateSnapshot sends the same request.
+	// AnnDefaultGroupSnapshotClass is "true" at a class for group snapshots that name none.
+	AnnDefaultGroupSnapshotClass = "groupsnapshot.storage.kubernetes.io/is-default-class"
+
+	// AnnSnapshotParameters holds the driver's parameters as they were resolved when the content was created, as a JSON object,
+	// so that every later CreateSnapshot sends the same request, until the driver has refused that one.
 	AnnSnapshotParameters = "csi-tandem.io/snapshot-parameters"
+
+	// AnnSnapshotName holds the name that the driver is asked for, beside the parameters and for the same reason: the flags that it is made
+	// with may be others after a restart, and the driver would take a second snapshot under another name.
+	AnnSnapshotName = "csi-tandem.io/snapshot-name"
 
 	// AnnSourceTopology says where the volume was that the snapshot was taken from, as a JSON list of objects
 	// of labels. A restore may come long after that volume is gone.
@@ -94,6 +101,8 @@ const (
 
 	// ReasonSnapshotUnserved: nobody works on a content.
 	ReasonSnapshotUnserved = "SnapshotDriverMissing"
+	// ReasonGroupSnapshotNotSupported: nobody works on a group.
+	ReasonGroupSnapshotNotSupported = "GroupSnapshotNotSupported"
 	// ReasonSnapshotAbandoned: a content went without its driver.
 	ReasonSnapshotAbandoned = "SnapshotAbandoned"
 	// ReasonBindingLeftToOthers: another program binds the driver's snapshots.

@@ -36,7 +36,7 @@ var arrows = map[string]row{
 	"capability": {barred: factsBar},
 	"spelling":   {barred: factsBar},
 
-	"topology":  {ours: []string{"wellknown"}, barred: thoughtBar},
+	"topology":  {ours: []string{"spelling", "wellknown"}, barred: thoughtBar},
 	"params":    {ours: []string{"spelling", "wellknown"}, barred: thoughtBar},
 	"binding":   {ours: []string{"wellknown"}, barred: thoughtBar},
 	"snapshot":  {ours: slices.Concat(facts, []string{"topology", "params", "binding"}), barred: thoughtBar},

@@ -48,12 +48,14 @@ func TestKubectlPlugin(t *testing.T) {
 		{"explain -n team-a data -o json", "provisioner explain -n team-a data -o json", 0},
 		{"explain -n pv PVC/data", "provisioner explain -n pv PVC/data", 0},
 		{"explain volumesnapshot-of-monday --kubeconfig team/config", "provisioner explain volumesnapshot-of-monday", 0},
+		{"version", "provisioner --version\nsnapshotter --version\n", 0},
+		{"--version", "provisioner --version\nsnapshotter --version\n", 0},
 		{"", "usage: kubectl csi explain", 2},
 		{"--help", "usage: kubectl csi explain", 0},
 		{"explain", "kubectl csi: explain what?\nusage: kubectl csi explain pvc/NAME|pv/NAME|vs/NAME|vsc/NAME", 2},
 		{"explain pod/data", `kubectl csi: "pod/data" names nothing that can be explained` + "\nusage:", 2},
 		{"explain -o=json pod/data", `kubectl csi: "pod/data" names nothing that can be explained` + "\nusage:", 2},
-		{"explain vs monday", `kubectl csi: "vs" names nothing that can be explained` + "\nusage:", 2},
+		{"explain vs monday", `kubectl csi: "vs" names nothing that can be explained: write vs/NAME, with a slash between the kind and the name` + "\nusage:", 2},
 		{"delete pvc/data", `kubectl csi: there is no command "delete"` + "\nusage: kubectl csi explain", 2},
 	} {
 		cmd := exec.CommandContext(t.Context(), shell, append([]string{plugin}, strings.Fields(c.args)...)...)

@@ -41,7 +41,8 @@ type eyes struct {
 }
 
 // watched is one kind of objects. The API server ends a watch whenever it likes, and at least once for a kind that it has
-// learned a moment ago; it is then opened again where it ended.
+// learned a moment ago; it is then opened again where it ended, or at the beginning if the server does not remember that place.
+// What went in between is not seen then, and whoever waits for it says so.
 type watched struct {
 	open func(metav1.ListOptions) (apiwatch.Interface, error)
 	take func(apiwatch.EventType, any)
@@ -74,6 +75,10 @@ func (e *eyes) follow(ctx context.Context, w *watched, opened apiwatch.Interface
 		err := w.drain(opened)
 		if err == nil && ctx.Err() == nil {
 			opened, err = w.open(metav1.ListOptions{ResourceVersion: w.at, AllowWatchBookmarks: true})
+		}
+		if apierrors.IsResourceExpired(err) && ctx.Err() == nil {
+			// All that is there is shown once more, and what is not new was noted before.
+			opened, err = w.open(metav1.ListOptions{AllowWatchBookmarks: true})
 		}
 		if ctx.Err() != nil {
 			return

@@ -146,8 +146,7 @@ func (i *installation) seen(account string) seen {
 	return s
 }
 
-// checkUse: nothing was refused, and all that is granted was used, but for lists, which the programs ask for and this API server
-// streams instead, and what is named here.
+// checkUse: nothing was refused, and all that is granted was used, but for what is named here.
 func (i *installation) checkUse(w *world, account string, idle ...verb) {
 	w.Helper()
 	// A watch is written down when it is over.
@@ -158,7 +157,7 @@ func (i *installation) checkUse(w *world, account string, idle ...verb) {
 		var unused []verb
 		s := i.seen(account)
 		for _, v := range verbsOf(i.T, i.manifest, account) {
-			if !s.used[v] && !strings.HasSuffix(string(v), " list") && !slices.Contains(idle, v) {
+			if !s.used[v] && !slices.Contains(idle, v) {
 				unused = append(unused, v)
 			}
 		}

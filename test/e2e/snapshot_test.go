@@ -146,6 +146,10 @@ func TestSnapshotErrors(t *testing.T) {
 	if calls := w.calls("CreateSnapshot"); len(calls) > 0 {
 		t.Errorf("the driver was asked all the same: %s", calls[0].Request)
 	}
+	// The snapshotters of all drivers here see it.
+	if all := w.messages("noclass"); len(all) != 1 {
+		t.Errorf("that its class is missing is told %d times: %q", len(all), all)
+	}
 	w.snapshotClass("missing")
 	w.ready("noclass")
 	w.pod("app", "pending", "")

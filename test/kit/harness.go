@@ -146,6 +146,12 @@ func (h *Harness) Lag(turns int) {
 // Restart ends the program, with all that it remembers, and begins a new one without rooms.
 func (h *Harness) Restart() {
 	h.end()
+	h.leave()
+	h.begin()
+}
+
+// leave takes the rooms of a life out of the world, with all that waits for them.
+func (h *Harness) leave() {
 	h.rooms = nil
 	isActor := func(t task) bool { return slices.Contains(h.actors, t.room) }
 	h.ready = slices.DeleteFunc(h.ready, func(t task) bool { return !isActor(t) })
@@ -153,14 +159,15 @@ func (h *Harness) Restart() {
 	h.mu.Lock()
 	h.changes = slices.DeleteFunc(h.changes, func(o observed) bool { return !o.toActor })
 	h.mu.Unlock()
-	h.begin()
 }
 
 // end ends the program, and complains of what it did to objects that it shares.
-func (h *Harness) end() {
-	h.process.kill()
-	h.Stores.stop()
-	for _, object := range h.Stores.Touched() {
+func (h *Harness) end() { h.finish(h.process, h.Stores) }
+
+func (h *Harness) finish(p *process, stores *Stores) {
+	p.kill()
+	stores.stop()
+	for _, object := range stores.Touched() {
 		h.T.Errorf("the cached object %s was changed in place", object)
 	}
 }

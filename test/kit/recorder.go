@@ -42,6 +42,9 @@ func (r *Recorder) Warning(obj kube.Object, reason, message string) {
 	r.record(obj, "Warning "+reason+" ", reason, message)
 }
 
+// Shared implements kube.Recorder.
+func (r *Recorder) Shared(obj kube.Object, reason, message string) { r.Warning(obj, reason, message) }
+
 func (r *Recorder) record(obj kube.Object, head, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

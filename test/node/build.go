@@ -3,7 +3,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,14 +17,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// silence is how long a build may say nothing before somebody who waits is told that it goes on.
-const silence = 10 * time.Second
+	"github.com/csi-tandem/csi-tandem/test/compile"
+)
 
 // recipe is how one module is compiled. The modules are apart because what they depend on cannot be had in one.
 type recipe struct {
@@ -209,41 +206,14 @@ func (r recipe) build(ctx context.Context, folder, dir string, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	// Where go works, so that it goes with the rest if go is killed.
-	work := filepath.Join(temporary, "work")
-	if err := os.Mkdir(work, 0o755); err != nil {
-		return err
-	}
 	began := time.Now()
 	fmt.Fprintf(out, "compiling %s, which takes %s\n", strings.Join(r.makes, ", "), r.says)
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", linker, "-o", temporary + "/"}, r.flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, r.packages...)...)
-	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "CGO_ENABLED="+r.cgo, "GOWORK=off", "GOFLAGS=", "GOTMPDIR="+work)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// go waits for its compilers when it is interrupted, and not when it is killed.
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
-	cmd.WaitDelay = endPatience
-	done := make(chan error, 1)
-	go func() { done <- cmd.Run() }()
-	ticker := time.NewTicker(silence)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			fmt.Fprintf(out, "compiling %s, %s so far\n", r.module, time.Since(began).Round(time.Second))
-			continue
-		case err = <-done:
-		}
-		break
-	}
+	args := append([]string{"-buildvcs=false", "-ldflags", linker, "-o", temporary + "/"}, r.flags...)
+	err = compile.Run(ctx, compile.Job{
+		Name: r.module, Source: folder, Work: temporary, Args: append(args, r.packages...), Env: []string{"CGO_ENABLED=" + r.cgo, "GOWORK=off", "GOFLAGS="}, Out: out,
+	})
 	if err != nil {
-		if ctx.Err() != nil && cmd.Process != nil {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // Mostly nobody is left, which is the error.
-		}
-		return errors.Join(context.Cause(ctx), err, errors.New(strings.TrimSpace(said.String())))
+		return err
 	}
 	for _, name := range r.makes {
 		if err := os.Rename(filepath.Join(temporary, name), filepath.Join(dir, name)); err != nil {

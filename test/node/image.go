@@ -9,12 +9,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // descriptor points to a part of an image, as the OCI image specification has it.
@@ -28,6 +31,12 @@ type descriptor struct {
 
 // image packs the one image that pods use, into a file beside the programs: a process that only stays, and a busybox.
 func (t tools) image(ctx context.Context) (string, error) {
+	// Several nodes may want it at once. The one that was killed at it has left nothing but what the next one writes over.
+	unlock, err := lockFolder(t.dir)
+	if err != nil {
+		return "", fmt.Errorf("packing the image: %w", err)
+	}
+	defer unlock()
 	path := t.path("image.tar")
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
@@ -40,22 +49,31 @@ func (t tools) image(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("packing the image: %w", err)
 	}
-	// Several nodes may want it at once, and nobody may find half of it.
-	file, err := os.CreateTemp(t.dir, "image-")
-	if err != nil {
-		return "", fmt.Errorf("writing the image: %w", err)
-	}
-	_, err = file.Write(content)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
+	// Nobody may find half of it.
+	if err = os.WriteFile(path+".new", content, 0o600); err == nil {
+		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
+		_ = os.Remove(path + ".new") // What is told is why there is no image.
 		return "", fmt.Errorf("writing the image: %w", err)
 	}
 	return path, nil
+}
+
+func lockFolder(path string) (unlock func(), err error) {
+	folder, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(folder.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return func() { _ = folder.Close() }, nil // With it goes the lock.
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), folder.Close())
+		}
+	}
 }
 
 func (t tools) layer(ctx context.Context) ([]byte, error) {

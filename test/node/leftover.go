@@ -18,16 +18,22 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/node/cgroup"
 )
 
-// mark is a file that says what a run may leave behind. Its lock is the run's: the kernel lifts it when that dies, and
+// Mark is a file that says what a run may leave behind. Its lock is the run's: the kernel lifts it when that dies, and
 // then the next one cleans up.
-type mark struct {
-	// Group is the name of the cgroups, Dir the folder of the nodes and Remove the one that goes with them.
+type Mark struct {
+	// Group is the name of the cgroups, Dir the folder of the nodes and Around the one that goes with them.
 	Group  string `json:"group"`
 	Dir    string `json:"dir"`
-	Remove string `json:"remove"`
+	Around string `json:"remove"`
+	// Volume is the file system that has the folder, and Boot tells which life of the machine it is: with them a folder that is gone is
+	// told from one that cannot be seen.
+	Volume uint64 `json:"volume"`
+	Boot   string `json:"boot"`
 
 	path string
 	file *os.File
+	// isInUse is set while there may be something of the nodes.
+	isInUse bool
 }
 
 func markDir() (string, error) {
@@ -35,7 +41,8 @@ func markDir() (string, error) {
 	return filepath.Join(cache, "machines"), err
 }
 
-func newMark(dir, remove string) (*mark, error) {
+// Announce marks a run that will have nodes. From now on the next run removes the folder around theirs if this one is killed.
+func Announce(dir, around string) (*Mark, error) {
 	folder, err := markDir()
 	if err == nil {
 		err = os.MkdirAll(folder, 0o755)
@@ -43,36 +50,77 @@ func newMark(dir, remove string) (*mark, error) {
 	if err != nil {
 		return nil, fmt.Errorf("marking what is started: %w", err)
 	}
+	volume, err := volumeOf(around)
+	if err != nil {
+		return nil, fmt.Errorf("marking what is started: %w", err)
+	}
 	file, err := os.CreateTemp(folder, "new-")
 	if err != nil {
 		return nil, fmt.Errorf("marking what is started: %w", err)
 	}
-	m := &mark{Dir: dir, Remove: remove, file: file, path: filepath.Join(folder, strings.TrimPrefix(filepath.Base(file.Name()), "new-")+".json")}
-	m.Group = "csi-tandem-" + strings.TrimSuffix(filepath.Base(m.path), ".json")
-	content, err := json.Marshal(m)
-	if err == nil {
-		_, err = file.Write(content)
+	m := &Mark{
+		Dir: dir, Around: around, Volume: volume, Boot: boot(), file: file,
+		path: filepath.Join(folder, strings.TrimPrefix(filepath.Base(file.Name()), "new-")+".json"),
 	}
-	if err == nil {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
-	if err == nil {
-		// Whoever sees it under its name sees it whole and locked.
-		err = os.Rename(file.Name(), m.path)
-	}
-	if err != nil {
+	m.Group = groupOf(m.path)
+	if err := m.write(); err != nil {
 		return nil, errors.Join(fmt.Errorf("marking what is started: %w", err), file.Close(), os.Remove(file.Name()))
 	}
 	return m, nil
 }
 
-// remove gives the lock back last: whoever gets it then sees that the mark is gone.
-func (m *mark) remove() error {
+func (m *Mark) write() error {
+	content, err := json.Marshal(m)
+	if err == nil {
+		_, err = m.file.Write(content)
+	}
+	if err == nil {
+		// Or it may be empty after a power cut, whatever its name.
+		err = m.file.Sync()
+	}
+	if err == nil {
+		err = unix.Flock(int(m.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		// Whoever sees it under its name sees it whole and locked.
+		err = os.Rename(m.file.Name(), m.path)
+	}
+	return err
+}
+
+func volumeOf(path string) (uint64, error) {
+	var stat unix.Stat_t
+	if err := unix.Stat(path, &stat); err != nil {
+		return 0, fmt.Errorf("looking at %s: %w", path, err)
+	}
+	return stat.Dev, nil
+}
+
+func boot() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}
+
+// groupOf names the cgroups of a run like its mark. They are looked for in the whole machine, so no other name is one of ours.
+func groupOf(path string) string {
+	return "csi-tandem-" + strings.TrimSuffix(filepath.Base(path), ".json")
+}
+
+// Erase is for a run that comes to its end by itself, and may remove or keep the folder as it likes. It gives the lock back last: whoever
+// gets it then sees that the mark is gone. While something of the nodes is left, the mark stays, for the next run.
+func (m *Mark) Erase() error {
+	if m.isInUse {
+		return nil
+	}
 	err := os.Remove(m.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	if err := errors.Join(err, m.file.Close()); err != nil {
+	closed := m.file.Close()
+	if errors.Is(closed, fs.ErrClosed) {
+		closed = nil
+	}
+	if err := errors.Join(err, closed); err != nil {
 		return fmt.Errorf("removing the mark of the nodes: %w", err)
 	}
 	return nil
@@ -116,21 +164,45 @@ func sweepOpen(path string, file *os.File, out io.Writer) error {
 	if isThere, err := isAt(path, file); err != nil || !isThere {
 		return errors.Join(err, file.Close())
 	}
-	m := &mark{path: path, file: file}
-	if err := json.NewDecoder(file).Decode(m); err != nil || m.Group == "" || !filepath.IsAbs(m.Dir) || !filepath.IsAbs(m.Remove) {
-		return errors.Join(fmt.Errorf("%s does not say what was left", path), err, file.Close())
+	m := &Mark{path: path, file: file}
+	if err := json.NewDecoder(file).Decode(m); err != nil || m.Group != groupOf(path) || !filepath.IsAbs(m.Dir) || !filepath.IsAbs(m.Around) {
+		return sweepUnknown(&Mark{Group: groupOf(path), path: path, file: file}, out)
 	}
-	fmt.Fprintf(out, "a run was killed and has left %s: removing that\n", m.Remove)
-	failures := []error{cgroup.Kill(m.Group, endPatience), cgroup.Remove(m.Group), freeLoops(m.Remove), left(m.Group, m.Dir, m.Remove)}
+	fmt.Fprintf(out, "a run was killed and has left %s: removing that\n", m.Around)
+	// Its nodes may not have been there yet: whatever is below the folder counts.
+	failures := []error{cgroup.Kill(m.Group, endPatience), cgroup.Remove(m.Group), freeLoops(m.Around), left(m.Group, m.Around, m.Around)}
 	if err := errors.Join(failures...); err != nil {
 		// Nothing is removed below what may still be mounted or in use.
 		return errors.Join(err, file.Close())
 	}
-	return errors.Join(os.RemoveAll(m.Remove), m.remove())
+	if m.isHidden() {
+		fmt.Fprintf(out, "%s is not seen from here: it stays for a run that sees it\n", m.Around)
+		return file.Close()
+	}
+	return errors.Join(os.RemoveAll(m.Around), m.Erase())
+}
+
+// sweepUnknown is for a mark that says nothing, or not what its run wrote: only its name is to be trusted, and that is the name of cgroups.
+// It goes then, or every run from now on would end here.
+func sweepUnknown(m *Mark, out io.Writer) error {
+	fmt.Fprintf(out, "%s does not say what a run has left: its processes and cgroups are removed, and a folder tandem-* may be left in the one for temporary files\n", m.path)
+	if err := errors.Join(cgroup.Kill(m.Group, endPatience), cgroup.Remove(m.Group)); err != nil {
+		return errors.Join(err, m.file.Close())
+	}
+	return m.Erase()
+}
+
+// isHidden says whether the folder may be there for others: it is not here, and neither is the file system that had it.
+func (m *Mark) isHidden() bool {
+	if _, err := os.Lstat(m.Around); err == nil || m.Boot != boot() {
+		return false
+	}
+	volume, err := volumeOf(filepath.Dir(m.Around))
+	return err != nil || volume != m.Volume
 }
 
 // left is an error that names everything of a machine that is still there: nobody sees it but whoever looks for it.
-func left(group, dir, remove string) error {
+func left(group, dir, around string) error {
 	var found []string
 	groups, err := cgroup.Left(group)
 	if err != nil {
@@ -143,13 +215,13 @@ func left(group, dir, remove string) error {
 	if err != nil {
 		return err
 	}
-	for _, point := range mountsBelow(string(table), dir) {
+	for _, point := range MountsBelow(string(table), dir) {
 		found = append(found, "mount "+point)
 	}
-	for _, device := range loopsOf(remove) {
+	for _, device := range loopsOf(around) {
 		found = append(found, "loop device "+device)
 	}
-	for _, process := range processesOf(dir, remove) {
+	for _, process := range processesOf(dir, around) {
 		found = append(found, "process "+process)
 	}
 	if len(found) > 0 {
@@ -173,8 +245,8 @@ func isAt(path string, file *os.File) (bool, error) {
 
 // processesOf finds processes whose arguments speak of a folder and whose program is one of those that were compiled for a run, which
 // are in the cache or in a folder of the run. Who looks at a log is nobody of ours; what a pod runs is found by its cgroup.
-func processesOf(dir, remove string) []string {
-	ours := []string{resolved(remove)}
+func processesOf(dir, around string) []string {
+	ours := []string{resolved(around)}
 	if cache, err := cacheDir(); err == nil {
 		ours = append(ours, cache)
 	}

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loop is a loop device in use, and the file that it shows: by its path and, since a path is another one or none in another
-// mount namespace, by what the kernel knows it as.
+// loop is a loop device in use, and the file that it shows: by its path, by the name that its maker had for it and, since a path
+// is another one or none in another mount namespace, by what the kernel knows it as.
 type loop struct {
 	device        string
-	path          string
+	path, name    string
 	volume, inode uint64
 }
 
@@ -34,7 +34,7 @@ func usedLoops() []loop {
 		l.path = strings.TrimSpace(string(content))
 		if device, err := os.Open(l.device); err == nil {
 			if info, err := unix.IoctlLoopGetStatus64(int(device.Fd())); err == nil {
-				l.volume, l.inode = info.Device, info.Inode
+				l.volume, l.inode, l.name = info.Device, info.Inode, unix.ByteSliceToString(info.File_name[:])
 			}
 			_ = device.Close() // Only read from.
 		}
@@ -49,7 +49,9 @@ func loopsOf(dir string) []string {
 	used := usedLoops()
 	var found []string
 	for _, l := range used {
-		if strings.HasPrefix(l.path, dir+"/") {
+		// When the namespace is gone, the kernel tells the path inside of its own file system. The name is cut, but not that early: the
+		// sockets in the folder have no more room.
+		if strings.HasPrefix(l.path, dir+"/") || strings.HasPrefix(l.name, dir+"/") {
 			found = append(found, l.device)
 		}
 	}
@@ -110,7 +112,7 @@ func mountedLoops(table, dir string) []string {
 	var found []string
 	for line := range strings.Lines(table) {
 		fields := strings.Fields(line)
-		if len(mountsBelow(line, dir)) > 0 && strings.HasPrefix(fields[3], "/loop") {
+		if len(MountsBelow(line, dir)) > 0 && strings.HasPrefix(fields[3], "/loop") {
 			found = append(found, "/dev"+fields[3])
 		}
 	}

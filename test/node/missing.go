@@ -32,6 +32,10 @@ func Missing() []string {
 		add("this process may not make namespaces with mounts of their own: %v", held)
 	} else if err != nil || !strings.Contains(string(kinds), "\toverlay\n") {
 		add("the kernel has no overlay file system, or has not loaded it (modprobe overlay)")
+	} else if at := strings.IndexAny(os.TempDir(), unusable); at >= 0 {
+		add("the path of the folder for temporary files, %s, has a %q, at which the programs of a node would split it: set TMPDIR to another one", os.TempDir(), os.TempDir()[at:at+1])
+	} else if err := canRun(os.TempDir()); err != nil {
+		add("no program can be started in the folder for temporary files, %s (is it mounted with noexec?): set TMPDIR to another one: %v", os.TempDir(), err)
 	} else if err := canLayer(os.TempDir()); err != nil {
 		add("the folder for temporary files, %s, cannot have the layers of containers (overlay): set TMPDIR to one on another file system: %v", os.TempDir(), err)
 	}
@@ -45,6 +49,25 @@ func Missing() []string {
 		add("there is no %s (on Debian: %s)", strings.Join(programs, ", no "), packages)
 	}
 	return missing
+}
+
+// unusable are the characters that overlay, containerd's settings or a list of paths give a meaning to.
+const unusable = `:,\'`
+
+// canRun starts something in the folder, as is done with what is compiled for a run.
+func canRun(temporary string) error {
+	dir, err := os.MkdirTemp(temporary, "tandem-probe-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	// The shell writes it: what we write ourselves may be open still in a process that is being started meanwhile, and is refused then.
+	cmd := exec.Command("sh", "-c", `printf '#!/bin/sh\n' > script && chmod 700 script && exec ./script`)
+	cmd.Dir = dir
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w %s", err, bytes.TrimSpace(said))
+	}
+	return nil
 }
 
 // foreign says who this is if it is nobody who could have real nodes.
@@ -69,7 +92,7 @@ func programsMissing() []string {
 		}
 	}
 	if _, err := findBusybox(); err != nil {
-		programs = append(programs, "a static busybox")
+		programs = append(programs, "static busybox")
 	}
 	if !isAllBuilt() {
 		programs = append(programs, compilerMissing()...)

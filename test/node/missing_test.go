@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // saying makes the test's own binary say what is missing, for somebody else.
@@ -42,6 +44,34 @@ func TestMissing(t *testing.T) {
 				t.Errorf("says %s, %v, want %s", said, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestMissingInTheFolderForTemporaryFiles catches a look that does not do there what a run will: it fails after a minute, with words that do
+// not say what to do.
+func TestMissingInTheFolderForTemporaryFiles(t *testing.T) {
+	if foreign() != "" || canHold() != nil {
+		t.Skip("there are no real nodes here anyway")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOEXEC, ""); err != nil {
+		t.Skip("this process may not mount: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	for path, want := range map[string]string{dir: "noexec", "/tmp/a:b": `":"`, "/tmp/a,b": `","`, "/tmp/it's": `"'"`, `/tmp/a\b`: `"\\"`} {
+		t.Setenv("TMPDIR", path)
+		if said := strings.Join(Missing(), "; "); !strings.Contains(said, want) || !strings.Contains(said, "set TMPDIR to another one") {
+			t.Errorf("%s: says %q", path, said)
+		}
+	}
+}
+
+// TestMissingPrograms: the sentence names each with "no" before it.
+func TestMissingPrograms(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	said := "no " + strings.Join(programsMissing(), ", no ")
+	if want := "no nsenter, no losetup, no mount, no umount, no static busybox, no gcc, no pkg-config"; said != want {
+		t.Errorf("says %q, want %q", said, want)
 	}
 }
 

@@ -41,12 +41,10 @@ const (
 
 // Options says what nodes there are to be.
 type Options struct {
-	// Dir holds all data and logs. Its path has to be short, since sockets are in it.
-	Dir string
+	// Mark says which folder holds all data and logs. The path of that has to be short, since sockets are in it.
+	Mark *Mark
 	// Programs is a folder of programs that are run inside, besides those of the nodes.
 	Programs string
-	// Remove is removed by the next run if this one is killed: Dir, or a folder around it.
-	Remove string
 	// Kubeconfig is what kubelets use, and Kube speaks to the same API server.
 	Kubeconfig string
 	Kube       kubernetes.Interface
@@ -62,8 +60,6 @@ type Options struct {
 type Machine struct {
 	options Options
 	tools   tools
-	group   string
-	mark    *mark
 	first   *program
 	workers map[string]*worker
 	execs   atomic.Int64
@@ -71,31 +67,37 @@ type Machine struct {
 
 // Start builds what is to be built, removes what killed runs have left, and starts the nodes. The context bounds the start.
 func Start(ctx context.Context, options Options) (*Machine, error) {
-	if missing := Missing(); len(missing) > 0 {
-		return nil, fmt.Errorf("starting real nodes: %s", strings.Join(missing, "; "))
-	}
-	if err := checkRoom(options.Dir, options.Nodes); err != nil {
-		return nil, fmt.Errorf("starting real nodes: %w", err)
-	}
-	built, err := build(ctx, options.Out)
+	built, err := prepare(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := Sweep(options.Out); err != nil {
-		return nil, fmt.Errorf("removing what an earlier run left: %w", err)
-	}
-	if err := os.MkdirAll(options.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the folder of the nodes: %w", err)
-	}
 	m := &Machine{options: options, tools: built, workers: map[string]*worker{}}
-	if m.mark, err = newMark(options.Dir, options.Remove); err != nil {
-		return nil, err
-	}
-	m.group = m.mark.Group
+	options.Mark.isInUse = true
 	if err := m.start(ctx); err != nil {
 		return nil, errors.Join(err, m.Stop())
 	}
 	return m, nil
+}
+
+// prepare does what has to be done before anything is started.
+func prepare(ctx context.Context, options Options) (tools, error) {
+	if missing := Missing(); len(missing) > 0 {
+		return tools{}, fmt.Errorf("starting real nodes: %s", strings.Join(missing, "; "))
+	}
+	if err := checkRoom(options.Mark.Dir, options.Nodes); err != nil {
+		return tools{}, fmt.Errorf("starting real nodes: %w", err)
+	}
+	built, err := build(ctx, options.Out)
+	if err != nil {
+		return tools{}, err
+	}
+	if err := Sweep(options.Out); err != nil {
+		return tools{}, fmt.Errorf("removing what an earlier run left: %w", err)
+	}
+	if err := os.MkdirAll(options.Mark.Dir, 0o755); err != nil {
+		return tools{}, fmt.Errorf("making the folder of the nodes: %w", err)
+	}
+	return built, nil
 }
 
 func (m *Machine) start(ctx context.Context) error {
@@ -108,7 +110,7 @@ func (m *Machine) start(ctx context.Context) error {
 	}
 	all, inner := errgroup.WithContext(ctx)
 	for _, name := range m.options.Nodes {
-		w := &worker{machine: m, name: name, dir: filepath.Join(m.options.Dir, name)}
+		w := &worker{machine: m, name: name, dir: filepath.Join(m.options.Mark.Dir, name)}
 		m.workers[name] = w
 		all.Go(func() error {
 			if err := w.prepare(); err != nil {
@@ -132,7 +134,7 @@ func (m *Machine) furnish(ctx context.Context) error {
 	}
 	defer read.Close()
 	m.first = &program{
-		name: "machine", path: m.tools.machine, args: m.holdArgs(), log: filepath.Join(m.options.Dir, "machine.log"),
+		name: "machine", path: m.tools.machine, args: m.holdArgs(), log: filepath.Join(m.options.Mark.Dir, "machine.log"),
 		stdout: write, flags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
 	}
 	err = m.first.start()
@@ -161,7 +163,8 @@ func (m *Machine) furnish(ctx context.Context) error {
 
 // holdArgs name what has to be seen inside.
 func (m *Machine) holdArgs() []string {
-	args := []string{"hold", m.group, m.options.Remove, m.options.Dir, m.tools.dir}
+	mark := m.options.Mark
+	args := []string{"hold", mark.Group, mark.Around, mark.Dir, m.tools.dir}
 	if m.options.Programs != "" {
 		args = append(args, m.options.Programs)
 	}
@@ -179,7 +182,7 @@ func (m *Machine) makeDisks(ctx context.Context) error {
 
 // Inside tells how a program is to be started so that it is inside, where it sees the mounts of kubelets and they see its.
 func (m *Machine) Inside(name, path string, args []string) (string, []string) {
-	enter := []string{"enter", strconv.Itoa(m.first.id()), filepath.Join(m.group, "system", name), path}
+	enter := []string{"enter", strconv.Itoa(m.first.id()), filepath.Join(m.options.Mark.Group, "system", name), path}
 	return m.tools.machine, append(enter, args...)
 }
 
@@ -187,10 +190,10 @@ func (m *Machine) Inside(name, path string, args []string) (string, []string) {
 func (m *Machine) Has(node string) bool { return slices.Contains(m.options.Nodes, node) }
 
 // Dir is the folder of a node's kubelet.
-func (m *Machine) Dir(node string) string { return filepath.Join(m.options.Dir, node, "kubelet") }
+func (m *Machine) Dir(node string) string { return filepath.Join(m.options.Mark.Dir, node, "kubelet") }
 
 // Logs are the files that tell what the nodes did.
-func (m *Machine) Logs() string { return filepath.Join(m.options.Dir, "*", "*.log") }
+func (m *Machine) Logs() string { return filepath.Join(m.options.Mark.Dir, "*", "*.log") }
 
 // Deaths tells which programs have ended that nobody has ended.
 func (m *Machine) Deaths() []string {
@@ -206,7 +209,7 @@ func (m *Machine) Deaths() []string {
 }
 
 // Stop ends everything and then looks whether anything is left: a process, a mount, a cgroup or a loop device. Data and
-// logs stay in the folder, which is its owner's to remove.
+// logs stay in the folder, which is its owner's to remove, and so does the mark.
 func (m *Machine) Stop() error {
 	var failures []error
 	for _, w := range m.workers {
@@ -215,10 +218,12 @@ func (m *Machine) Stop() error {
 	if m.first != nil {
 		m.first.kill()
 	}
-	failures = append(failures, cgroup.Kill(m.group, endPatience), cgroup.Remove(m.group), freeLoops(m.options.Remove))
-	failures = append(failures, left(m.group, m.options.Dir, m.options.Remove))
+	mark := m.options.Mark
+	failures = append(failures, cgroup.Kill(mark.Group, endPatience), cgroup.Remove(mark.Group), freeLoops(mark.Around))
+	failures = append(failures, left(mark.Group, mark.Dir, mark.Around))
 	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("ending the nodes: %w", err)
 	}
-	return m.mark.remove()
+	mark.isInUse = false
+	return nil
 }

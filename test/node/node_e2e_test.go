@@ -46,8 +46,12 @@ func runAPod(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	mark, err := Announce(filepath.Join(dir, "n"), dir)
+	if err != nil {
+		return err
+	}
 	m, err := Start(ctx, Options{
-		Dir: filepath.Join(dir, "n"), Remove: dir, Kubeconfig: cluster.Kubeconfig(), Kube: cluster.Clientset(), Nodes: []string{"worker-1"}, Out: os.Stderr,
+		Mark: mark, Kubeconfig: cluster.Kubeconfig(), Kube: cluster.Clientset(), Nodes: []string{"worker-1"}, Out: os.Stderr,
 	})
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func (w *worker) socket() string { return w.path("c.sock") }
 
 // groups are where its programs are, and where its pods are.
 func (w *worker) groups() []string {
-	return []string{filepath.Join(w.machine.group, "system", w.name), filepath.Join(w.machine.group, w.name)}
+	return []string{filepath.Join(w.machine.options.Mark.Group, "system", w.name), filepath.Join(w.machine.options.Mark.Group, w.name)}
 }
 
 func (w *worker) prepare() error {
@@ -188,7 +188,7 @@ func (m *Machine) Crash(ctx context.Context, name string) error {
 	if err := free(onTop(usedLoops(), mountedLoops(string(table), w.dir))); err != nil {
 		return fmt.Errorf("crashing node %s: %w", name, err)
 	}
-	points := mountsBelow(string(table), w.dir)
+	points := MountsBelow(string(table), w.dir)
 	// Later mounts may lie on earlier ones.
 	slices.Reverse(points)
 	if len(points) > 0 {
@@ -221,7 +221,8 @@ func (m *Machine) Forget(ctx context.Context, name string) error {
 	return nil
 }
 
-func mountsBelow(table, dir string) []string {
+// MountsBelow lists the mount points below a folder that a process's table of mounts (mountinfo) has.
+func MountsBelow(table, dir string) []string {
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	var points []string
 	for line := range strings.Lines(table) {

@@ -102,7 +102,7 @@ func (t *Table) addProse(line string) {
 		return
 	}
 	g := &t.Groups[len(t.Groups)-1]
-	if line != "" && len(g.Entries) == 0 {
+	if len(g.Entries) == 0 {
 		g.Intro += line + "\n"
 	}
 }
@@ -116,8 +116,8 @@ func render(t Table, advice map[string]string) string {
 	}
 	for _, g := range t.Groups {
 		fmt.Fprintf(&b, "\n## %s\n\n", g.Title)
-		if g.Intro != "" {
-			b.WriteString(g.Intro + "\n")
+		if strings.TrimSpace(g.Intro) != "" {
+			b.WriteString(strings.TrimSpace(g.Intro) + "\n\n")
 		}
 		if g.Cause != "" && g.Remedy != "" {
 			fmt.Fprintf(&b, "Unless something else is said: %s *What helps:* %s\n\n", g.Cause, g.Remedy)

@@ -143,12 +143,12 @@ func (s *source) learnReasons(value ast.Expr) {
 
 // tellers are the functions whose argument of this number is told.
 var tellers = map[string]int{
-	"errors.New": 0, "fmt.Errorf": 0, "usage": 0, "failed": 1, "reject": 2, "told": 0, "Normal": 2, "Warning": 2,
+	"errors.New": 0, "fmt.Errorf": 0, "usage": 0, "failed": 1, "reject": 2, "told": 0, "Normal": 2, "Warning": 2, "Shared": 2,
 	"tell": 3, "Error": 1,
 }
 
 // sayers are functions whose results are told by others, and constants likewise.
-var sayers = []string{"StillAttached", "BeingRestored", "Misplaced", "tooManySegments", "standsForNothing", "onlyWider", "report", "LeftToPopulator"}
+var sayers = []string{"StillAttached", "BeingRestored", "Misplaced", "tooManySegments", "standsForNothing", "onlyWider", "askedElsewhere", "report", "LeftToPopulator"}
 
 func (s *source) visit(n ast.Node) bool {
 	switch x := n.(type) {

@@ -35,7 +35,7 @@ var Manifests = []Manifest{
 		Path: "deploy/pair/rbac.yaml", Name: "csi-tandem", Account: Pair, Makes: true,
 		Says: "The rights of the pair for a driver without topology, attachments, secrets and VolumeAttributesClasses, and with none of the\n" +
 			"features that a flag switches on. The components add the rest.",
-		Sets: []Set{Of(Provisioner, Volumes, Leader, Record, Restore), Of(Snapshotter, Contents, Leader, Living)},
+		Sets: []Set{Of(Provisioner, Volumes, Leader, Record, Restore), Of(Snapshotter, Contents, Leader, Living, Groups)},
 	},
 	{
 		Path: "deploy/pair/binding.yaml", Name: "csi-tandem-binding", Account: Pair,
@@ -50,7 +50,7 @@ var Manifests = []Manifest{
 	{
 		Path: "deploy/node/binder-rbac.yaml", Name: "csi-tandem-snapshot-controller", Account: controller, Makes: true,
 		Says: "The rights of the one that binds the snapshots of all nodes.",
-		Sets: []Set{Of(Snapshotter, Binding, Distributed, Leader)},
+		Sets: []Set{Of(Snapshotter, Binding, Distributed, Leader, Groups)},
 	},
 	component("topology", "topology", "For drivers with VOLUME_ACCESSIBILITY_CONSTRAINTS.", Of(Provisioner, Topology)),
 	component("attach", "attach", "For drivers with PUBLISH_UNPUBLISH_VOLUME.", Of(Provisioner, Attach)),
@@ -64,21 +64,21 @@ var Manifests = []Manifest{
 	{
 		Path: "deploy/components/bind-all/rbac.yaml", Name: "csi-tandem-snapshot-controller", Account: controller, Makes: true,
 		Says: "The rights of the one that binds the snapshots of all drivers.",
-		Sets: []Set{Of(Snapshotter, Binding, Leader)},
+		Sets: []Set{Of(Snapshotter, Binding, Leader, Groups)},
 	},
 	{
 		Path: "examples/hostpath/rbac.yaml", Name: "csi-hostpath", Account: Account{"csi-hostpath", "csi-hostpath"}, Makes: true,
 		Says: "The rights of both sidecars in the one pod.",
-		Sets: []Set{Of(Provisioner, Volumes, Record, Topology, Restore, Capacity), Of(Snapshotter, Contents, Living, Binding, StandBack)},
+		Sets: []Set{Of(Provisioner, Volumes, Record, Topology, Restore, Capacity), Of(Snapshotter, Contents, Living, Binding, StandBack, Groups)},
 	},
 	{
 		Path: "examples/vendor/switch/rbac-driver.yaml", Name: "disk-csi-tandem", Account: Account{"disk-csi", "disk-csi-controller"},
 		Says: "What our sidecars need beyond what those of the vendor's manifests have: existing objects are patched. It is all that they\nneed, so that it can stay when the old rights go.",
-		Sets: []Set{Of(Provisioner, Volumes, Leader, Record, Secrets, Topology, Attach, Restore, Modify), Of(Snapshotter, Contents, Leader, Secrets, Living)},
+		Sets: []Set{Of(Provisioner, Volumes, Leader, Record, Secrets, Topology, Attach, Restore, Modify), Of(Snapshotter, Contents, Leader, Secrets, Living, Groups)},
 	},
 	{
 		Path: "examples/vendor/switch/rbac-controller.yaml", Name: "snapshot-controller-tandem", Account: Account{"kube-system", "snapshot-controller"},
 		Says: "The same for the program that binds snapshots.",
-		Sets: []Set{Of(Snapshotter, Binding, Leader)},
+		Sets: []Set{Of(Snapshotter, Binding, Leader, Groups)},
 	},
 }

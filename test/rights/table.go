@@ -35,6 +35,8 @@ const (
 	Binding     Feature = "binding"
 	StandBack   Feature = "standing back"
 	Distributed Feature = "distributed snapshots"
+	// Groups is that whoever asks for a group snapshot is told that there are none.
+	Groups Feature = "word of group snapshots"
 	// Explain is the command explain, run in the pod.
 	Explain Feature = "explain"
 )
@@ -42,12 +44,12 @@ const (
 const (
 	storage      = "storage.k8s.io"
 	snapshots    = "snapshot.storage.k8s.io"
+	groups       = "groupsnapshot.storage.k8s.io"
 	coordination = "coordination.k8s.io"
 	gateway      = "gateway.networking.k8s.io"
 )
 
-// table is what each feature does with the API. "list" stands beside each "watch" for API servers that cannot stream lists; the
-// programs ask for both before they fill a cache.
+// table is what each feature does with the API. "list" stands beside each "watch": a cache is filled by pages of a list first.
 var table = []Row{
 	{Provisioner, Volumes, Everywhere, "", "persistentvolumes", "", "get list watch create patch delete", "Volumes are made, protected, and deleted; get is the live read before a deletion."},
 	{Provisioner, Volumes, Everywhere, "", "persistentvolumeclaims", "", "get list watch patch", "The selected node is given back, a clone's source is protected, and a claim read live before data is deleted."},
@@ -58,7 +60,7 @@ var table = []Row{
 	{Provisioner, Secrets, Everywhere, "", "secrets", "", "get", "Secrets that classes name: read live at the moment of a call, never listed, never kept."},
 	{Provisioner, Topology, Everywhere, storage, "csinodes", "", "list watch", "Which topology keys the driver has on which node."},
 	{Provisioner, Topology, Everywhere, "", "nodes", "", "list watch", "Which values nodes have for them."},
-	{Provisioner, OneNode, Everywhere, storage, "csinodes", "", "list", "How many nodes there are: one object is read, and the number of the rest."},
+	{Provisioner, OneNode, Everywhere, storage, "csinodes", "", "list", "How many nodes there are: one object is read, and the number of the rest; and whether the node is there that it was given."},
 	{Provisioner, Attach, Everywhere, storage, "volumeattachments", "", "list watch", "A volume that is still attached is not deleted."},
 	{Provisioner, Modify, Everywhere, storage, "volumeattributesclasses", "", "get", "Mutable parameters, read live."},
 	{Provisioner, Restore, Everywhere, snapshots, "volumesnapshots", "", "get list watch patch", "A snapshot is protected while a volume is made of it."},
@@ -71,7 +73,10 @@ var table = []Row{
 	{Provisioner, DaemonSetsOwn, Home, "apps", "daemonsets", "", "get", "The walk from the pod to what controls its DaemonSet."},
 	{Provisioner, Explain, Everywhere, storage, "storageclasses", "", "get", "explain reads single objects."},
 	{Provisioner, Explain, Everywhere, storage, "csidrivers", "", "get", "explain tells whether the scheduler asks where there is room."},
-	{Provisioner, Explain, Everywhere, "", "nodes", "", "get", "explain tells whether the node that is meant is still there."},
+	{Provisioner, Explain, Everywhere, "", "nodes", "", "get list", "explain tells whether the node that is meant is still there, and which ones a class allows or a volume can be reached from."},
+	{Provisioner, Explain, Everywhere, storage, "csinodes", "", "list", "explain tells on which nodes the driver is, and with which topology keys."},
+	{Provisioner, Explain, Everywhere, storage, "csistoragecapacities", "", "list", "explain shows where the scheduler sees room."},
+	{Provisioner, Explain, Everywhere, coordination, "leases", "", "get list", "explain tells which process works for the driver, and whether the kubelet of a node is silent."},
 	{Provisioner, Explain, Everywhere, "", "events", "", "list", "explain shows what was told last."},
 	{Provisioner, Explain, Everywhere, "", "pods", "", "list", "explain names the pods that use a claim, and what they wait for."},
 	{Provisioner, Explain, Everywhere, storage, "volumeattachments", "", "list", "explain tells where a volume is attached."},
@@ -83,7 +88,7 @@ var table = []Row{
 	{Snapshotter, Leader, Home, coordination, "leases", "", "get list watch create patch", "Leader election, with one lease for each half. Standbys watch it."},
 	{Snapshotter, Secrets, Everywhere, "", "secrets", "", "get", "Secrets that classes name: read live at the moment of a call, never listed, never kept."},
 	{Snapshotter, Living, Everywhere, snapshots, "volumesnapshots", "", "get list watch", "The data of a snapshot that lives is never deleted, whatever any mark says."},
-	{Snapshotter, OneNode, Everywhere, snapshots, "volumesnapshots", "", "get", "The data of a snapshot that lives is never deleted, whatever any mark says."},
+	{Snapshotter, OneNode, Everywhere, snapshots, "volumesnapshots", "", "get list", "The data of a snapshot that lives is never deleted, whatever any mark says. All are listed where the reference of a content leads to none."},
 	{Snapshotter, Binding, Everywhere, snapshots, "volumesnapshots", "", "get list watch patch", "Snapshots are protected, and read live before anything is deleted."},
 	{Snapshotter, Binding, Everywhere, snapshots, "volumesnapshots/status", "", "patch", "Bound and ready."},
 	{Snapshotter, Binding, Everywhere, snapshots, "volumesnapshotcontents", "", "get list watch create patch delete", "The content of a snapshot is made, and deleted with it."},
@@ -93,7 +98,10 @@ var table = []Row{
 	{Snapshotter, Binding, Everywhere, "", "events", "", "create", "What happens is told at the snapshot."},
 	{Snapshotter, StandBack, Everywhere, coordination, "leases", "snapshot-controller-leader", "get", "The sign of a snapshot-controller at work, before which --bind-snapshots=auto stands back."},
 	{Snapshotter, Distributed, Everywhere, "", "nodes", "", "list watch", "From which nodes the volume can be reached."},
+	{Snapshotter, Groups, Everywhere, groups, "volumegroupsnapshots", "", "list", "Who asks for a group snapshot is told that none are taken."},
+	{Snapshotter, Groups, Everywhere, groups, "volumegroupsnapshotclasses", "", "list", "Which driver is asked for a group."},
 	{Snapshotter, Explain, Everywhere, snapshots, "volumesnapshotclasses", "", "get", "explain reads single objects."},
 	{Snapshotter, Explain, Everywhere, "", "persistentvolumeclaims", "", "get", "explain reads single objects."},
 	{Snapshotter, Explain, Everywhere, "", "events", "", "list", "explain shows what was told last."},
+	{Snapshotter, Explain, Everywhere, coordination, "leases", "", "list", "explain tells which process works for the driver, and whether the kubelet of a node is silent."},
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 )
 
@@ -17,7 +18,14 @@ import (
 // itself, and speaks its own verdict. Only when it cannot be built, or ends without success, is a verdict added here.
 func demo(ctx context.Context, out io.Writer) int {
 	fmt.Fprintln(out, "==> building the demo (the first time this compiles for some minutes, later for seconds)")
-	if err := goCommand("build", "-o", "bin/demo", "./test/demo")(ctx, out); err != nil {
+	own, err := os.Executable()
+	if err != nil {
+		fmt.Fprintf(out, "FAIL: make demo: finding this program: %v\n", err)
+		return 1
+	}
+	// Beside this one, which is not in the checkout if nothing can be written there.
+	program := filepath.Join(filepath.Dir(own), "demo")
+	if err := goCommand("build", "-o", program, "./test/demo")(ctx, out); err != nil {
 		if ctx.Err() != nil {
 			fmt.Fprintln(out, "interrupted while building the demo, everything stopped")
 			return codeInterrupted
@@ -25,14 +33,14 @@ func demo(ctx context.Context, out io.Writer) int {
 		fmt.Fprintf(out, "FAIL: make demo: the demo does not build, see the lines above (%v)\n", err)
 		return 1
 	}
-	story := exec.Command("bin/demo")
+	story := exec.Command(program)
 	story.Stdin, story.Stdout, story.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := story.Start(); err != nil {
 		fmt.Fprintf(out, "FAIL: make demo: starting the story: %v\n", err)
 		return 1
 	}
 	forward(story.Process)
-	err := story.Wait()
+	err = story.Wait()
 	if err == nil {
 		return 0
 	}

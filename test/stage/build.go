@@ -3,18 +3,16 @@
 package stage
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/csi-tandem/csi-tandem/test/compile"
 )
 
 // Program is one of the programs that a cast is made of.
@@ -32,9 +30,6 @@ const (
 const ProgramsVariable = "CSI_TANDEM_PROGRAMS"
 
 const module = "module github.com/csi-tandem/csi-tandem"
-
-// buildSilence is how long a build may say nothing before somebody who waits is told that it goes on.
-const buildSilence = 10 * time.Second
 
 // findRoot walks up from the working folder to the checkout.
 func findRoot() (string, error) {
@@ -74,8 +69,12 @@ func build(ctx context.Context, root, dir string, out io.Writer) (map[Program]st
 		source  string
 	}{{Provisioner, "cmd/provisioner"}, {Snapshotter, "cmd/snapshotter"}, {Driver, "examples/driver"}} {
 		path := filepath.Join(dir, string(target.program))
-		// Each from its own folder: that works whichever module it belongs to.
-		if err := compile(ctx, filepath.Join(root, filepath.FromSlash(target.source)), path, version, out); err != nil {
+		err := compile.Run(ctx, compile.Job{
+			// Each from its own folder: that works whichever module it belongs to.
+			Name: "the " + string(target.program), Source: filepath.Join(root, filepath.FromSlash(target.source)), Work: dir,
+			Args: []string{"-ldflags", "-s -w -X main.version=" + version, "-o", path, "."}, Env: []string{"CGO_ENABLED=0"}, Out: out,
+		})
+		if err != nil {
 			return nil, fmt.Errorf("building %s: %w", target.source, err)
 		}
 		programs[target.program] = path
@@ -109,47 +108,4 @@ func describe(ctx context.Context, root string) string {
 		return version
 	}
 	return "unknown"
-}
-
-func compile(ctx context.Context, source, target, version string, out io.Writer) error {
-	// A go that is killed leaves what it works in. That goes with the folder of the programs.
-	work, err := os.MkdirTemp(filepath.Dir(target), "building-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", target, ".")
-	cmd.Dir = source
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTMPDIR="+work)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	// go has children, and they hold what it says.
-	leash(cmd)
-	// It waits for them when it is interrupted, and not when it is killed.
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
-	cmd.WaitDelay = endGrace
-	done := make(chan error, 1)
-	go func() {
-		// See Process.Start: the thread that forks has to stay.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		done <- cmd.Run()
-	}()
-	began := time.Now()
-	ticker := time.NewTicker(buildSilence)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			fmt.Fprintf(out, "compiling the %s, %s so far\n", filepath.Base(target), time.Since(began).Round(time.Second))
-		case err := <-done:
-			if ctx.Err() != nil && cmd.Process != nil {
-				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // Mostly nobody is left, which is the error.
-			}
-			if err != nil {
-				return errors.Join(context.Cause(ctx), err, errors.New(strings.TrimSpace(said.String())))
-			}
-			return nil
-		}
-	}
 }

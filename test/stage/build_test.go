@@ -3,53 +3,14 @@
 package stage
 
 import (
-	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/csi-tandem/csi-tandem/test/controlplane"
 )
-
-// fakeGo works for ever in a folder that it makes where go would, and removes it only if it is let end.
-const fakeGo = `#!/bin/sh
-mkdir "${GOTMPDIR:-$TMPDIR}/go-build1" && touch "$TOLD" && exec sleep 1000
-`
-
-// TestInterruptedBuildLeavesNothing catches a build whose go is killed, and leaves what it worked in beside everybody's files.
-func TestInterruptedBuildLeavesNothing(t *testing.T) {
-	programs, source, told, temporary, target := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "told"), t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(programs, "go"), []byte(fakeGo), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
-	t.Setenv("TMPDIR", temporary)
-	t.Setenv("TOLD", told)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- compile(ctx, source, filepath.Join(target, "program"), "v0", io.Discard) }()
-	until(t, "go works", func() bool {
-		_, err := os.Stat(told)
-		return err == nil
-	})
-	cancel()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("it ends with %v", err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
-	}
-	for _, dir := range []string{temporary, target} {
-		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("left in %s: %v, %v", dir, left, err)
-		}
-	}
-}
 
 // TestPlaceOfAStage: the folder is known by the path that tables of mounts have, and one that is too deep for sockets is refused with what
 // helps before anything is built. Catches mounts that are not found, and a driver that cannot listen, behind a link or a long path.
@@ -75,5 +36,40 @@ func TestPlaceOfAStage(t *testing.T) {
 	}
 	if left, err := os.ReadDir(deep); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// fakeGo tells who is marked when it is called, and fails.
+const fakeGo = `#!/bin/sh
+ls "$XDG_CACHE_HOME/csi-tandem/machines" >> "$TOLD"; exit 1
+`
+
+// TestRealStageIsMarkedFirst: whoever is killed before there are nodes leaves a folder too. Catches a mark that is made with the nodes:
+// nobody removes what is left of a run that was killed while its control plane was built or started.
+func TestRealStageIsMarkedFirst(t *testing.T) {
+	// Its path has to be short.
+	temporary, err := os.MkdirTemp("", "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
+	programs, cache, told := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "told")
+	if err := os.WriteFile(filepath.Join(programs, "go"), []byte(fakeGo), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
+	for name, value := range map[string]string{"XDG_CACHE_HOME": cache, "TOLD": told, "TMPDIR": temporary, ProgramsVariable: "", controlplane.BinaryVariable: ""} {
+		t.Setenv(name, value)
+	}
+	if s, err := Open(t.Context(), Options{Real: []string{"worker-1"}}); err == nil {
+		t.Fatal("it opens without programs: ", s.Close())
+	}
+	if marked, err := os.ReadFile(told); err != nil || !strings.HasSuffix(string(marked), ".json\n") {
+		t.Errorf("marked when go was called: %q, %v", marked, err)
+	}
+	for _, dir := range []string{temporary, filepath.Join(cache, "csi-tandem", "machines")} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left in %s: %v, %v", dir, left, err)
+		}
 	}
 }

@@ -89,7 +89,7 @@ func (s *Stage) NewCast(ctx context.Context, roles Roles) (*Cast, error) {
 		c.endpoint, err = dial(c.Socket)
 	}
 	if err == nil {
-		c.Info, err = c.endpoint.ask(ctx)
+		err = c.meet(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("bringing up the driver: %w%s", err, c.driverLog())
@@ -99,6 +99,19 @@ func (s *Stage) NewCast(ctx context.Context, roles Roles) (*Cast, error) {
 		return nil, fmt.Errorf("registering driver %s: %w", c.Info.Name, err)
 	}
 	return c, nil
+}
+
+// meet asks the driver who it is. One that ends at once, as with a flag that it does not know, is not waited for.
+func (c *Cast) meet(ctx context.Context) (err error) {
+	if c.Driver != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = c.Driver.whileRunning(ctx)
+		defer cancel()
+	}
+	if c.Info, err = c.endpoint.ask(ctx); err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 func (c *Cast) startDriver(roles Roles) error {

@@ -36,6 +36,15 @@ type Info struct {
 // capabilities are asked alike.
 func (i Info) Can(feature string) bool { return i.features[feature] }
 
+// With is the same driver with these capabilities and no others.
+func (i Info) With(features ...string) Info {
+	i.features = map[string]bool{}
+	for _, feature := range features {
+		i.features[feature] = true
+	}
+	return i
+}
+
 // HasTopology tells whether volumes of the driver are in places.
 func (i Info) HasTopology() bool {
 	return i.Can(csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS.String()) && len(i.Segments) > 0

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
+
+	"github.com/csi-tandem/csi-tandem/test/node"
 )
 
 // unmountBelow takes away what a driver has mounted below a folder and did not get to unmount: a folder with mounts in
@@ -21,7 +22,7 @@ func unmountBelow(dir string) error {
 	if err != nil {
 		return fmt.Errorf("reading the table of mounts: %w", err)
 	}
-	points := mountPoints(string(table), dir)
+	points := node.MountsBelow(string(table), dir)
 	// Later mounts may lie on earlier ones.
 	slices.Reverse(points)
 	var failures []error
@@ -31,16 +32,4 @@ func unmountBelow(dir string) error {
 		}
 	}
 	return errors.Join(failures...)
-}
-
-func mountPoints(table, dir string) []string {
-	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-	var points []string
-	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
-		if len(fields) > 4 && strings.HasPrefix(unescape.Replace(fields[4]), dir+"/") {
-			points = append(points, unescape.Replace(fields[4]))
-		}
-	}
-	return points
 }

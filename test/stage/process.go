@@ -3,6 +3,7 @@
 package stage
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -152,6 +153,23 @@ func (r *run) await() *os.ProcessState {
 		<-r.done
 	}
 	return r.cmd.ProcessState
+}
+
+// whileRunning is a context that ends with the life that goes on, for whoever waits for an answer of it.
+func (p *Process) whileRunning(ctx context.Context) (context.Context, context.CancelFunc) {
+	p.mu.Lock()
+	r := p.run
+	p.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := make(chan struct{})
+	go func() {
+		select {
+		case <-r.done:
+			cancel(fmt.Errorf("%s has ended: %v", p.Name, r.cmd.ProcessState))
+		case <-stop:
+		}
+	}()
+	return ctx, func() { close(stop); cancel(nil) }
 }
 
 // IsRunning is false before the first start and after an end of whatever kind.

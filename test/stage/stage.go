@@ -62,6 +62,7 @@ type Stage struct {
 
 	out         io.Writer
 	dir         string
+	mark        *node.Mark
 	nodes       []controlplane.Node
 	programs    map[Program]string
 	kubeconfigs map[Program]string
@@ -82,7 +83,11 @@ func Open(ctx context.Context, options Options) (*Stage, error) {
 	if s.dir, err = os.MkdirTemp("", "tandem-"); err != nil {
 		return nil, fmt.Errorf("making the folder of the stage: %w", err)
 	}
-	if err := s.place(); err != nil {
+	err = s.place()
+	if err == nil && len(options.Real) > 0 {
+		s.mark, err = node.Announce(s.path("n"), s.dir)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Remove())
 	}
 	if err := s.open(ctx, options); err != nil {
@@ -130,7 +135,7 @@ func (s *Stage) open(ctx context.Context, options Options) error {
 		return err
 	}
 	s.Machine, err = node.Start(ctx, node.Options{
-		Dir: s.path("n"), Programs: filepath.Dir(s.programs[Driver]), Remove: s.dir, Kubeconfig: s.Cluster.Kubeconfig(), Kube: s.Kube, Nodes: options.Real, Disks: options.Disks, Out: s.out,
+		Mark: s.mark, Programs: filepath.Dir(s.programs[Driver]), Kubeconfig: s.Cluster.Kubeconfig(), Kube: s.Kube, Nodes: options.Real, Disks: options.Disks, Out: s.out,
 	})
 	return err
 }
@@ -176,7 +181,11 @@ func (s *Stage) End() error {
 	if s.Cluster != nil {
 		failures = append(failures, s.Cluster.Stop())
 	}
-	return errors.Join(append(failures, unmountBelow(s.dir))...)
+	failures = append(failures, unmountBelow(s.dir))
+	if s.mark != nil {
+		failures = append(failures, s.mark.Erase())
+	}
+	return errors.Join(failures...)
 }
 
 // Settle ends the casts and leaves the control plane running.

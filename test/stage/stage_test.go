@@ -114,13 +114,6 @@ func TestPlainEnvironment(t *testing.T) {
 	}
 }
 
-func TestMountPoints(t *testing.T) {
-	table := "1 0 8:1 / / rw - ext4 x rw\n2 1 8:1 /a /tmp/t/c1/o\\040ne rw - ext4 x rw\n3 1 8:1 /b /tmp/tt/two rw - ext4 x rw\n"
-	if got := mountPoints(table, "/tmp/t"); !slices.Equal(got, []string{"/tmp/t/c1/o ne"}) {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestFindRootFromBelow(t *testing.T) {
 	root, err := findRoot()
 	if err != nil {
@@ -141,5 +134,18 @@ func until(t *testing.T, what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not come that ", what)
 		}
+	}
+}
+
+// TestADriverThatEndsIsNotWaitedFor: catches one whose flags are wrong, of which people hear after half a minute that it does not answer.
+func TestADriverThatEndsIsNotWaitedFor(t *testing.T) {
+	connection, err := dial(filepath.Join(t.TempDir(), "none.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.connection.Close()
+	c := &Cast{Driver: shell(t, "exit 3"), endpoint: connection}
+	if err := c.meet(t.Context()); err == nil || !strings.Contains(err.Error(), "script has ended: exit status 3") {
+		t.Errorf("heard %v", err)
 	}
 }

@@ -93,10 +93,18 @@ func (s *Scene) awaitRunning(ctx context.Context, name string) (stage.Folder, *c
 	}
 	s.showPods(pod)
 	for _, folder := range folders {
-		s.Out.done("the volume is published on "+pod.Spec.NodeName+" by NodeStageVolume and NodePublishVolume"+s.who(), 0)
+		s.Out.done("the volume is published on "+pod.Spec.NodeName+" by "+s.calls()+s.who(), 0)
 		return folder, pod, nil
 	}
 	return nil, pod, nil
+}
+
+// calls are those that publish a volume on a node: a driver that does not stage is not asked to.
+func (s *Scene) calls() string {
+	if s.Cast.Info.Can("STAGE_UNSTAGE_VOLUME") {
+		return "NodeStageVolume and NodePublishVolume"
+	}
+	return "NodePublishVolume"
 }
 
 // who calls the driver for a pod.

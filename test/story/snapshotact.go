@@ -117,6 +117,9 @@ func (s *Scene) expect(folder stage.Folder, name, content string) error {
 		s.Out.done("the volume has no "+name, 0)
 		return nil
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading %s at the path that the driver has published: what was written there is not in the volume: %w", name, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -273,14 +276,30 @@ func deleteSnapshot(ctx context.Context, s *Scene) error {
 	return err
 }
 
+// disks are the pods and manifests of the act. What the driver cannot make was never there to be deleted.
+func (s *Scene) disks() (pods, manifests []string) {
+	pods, manifests = []string{"disk-pod"}, []string{"examples/pvc.yaml"}
+	for _, d := range []struct{ feature, pod, manifest string }{
+		{"CREATE_DELETE_SNAPSHOT", "restore-pod", "examples/restore.yaml"}, {"CLONE_VOLUME", "clone-pod", "examples/clone.yaml"},
+	} {
+		if s.Cast.Info.Can(d.feature) {
+			pods, manifests = append(pods, d.pod), append(manifests, d.manifest)
+		}
+	}
+	// Those that were made from others go first.
+	slices.Reverse(manifests)
+	return pods, manifests
+}
+
 func clearDisks(ctx context.Context, s *Scene) error {
-	for _, name := range []string{"disk-pod", "restore-pod", "clone-pod"} {
+	pods, manifests := s.disks()
+	for _, name := range pods {
 		if err := s.Cast.Kubelet.End(ctx, namespace, name); err != nil {
 			return err
 		}
 	}
-	s.Out.command("kubectl delete pod disk-pod restore-pod clone-pod", "")
-	if err := s.remove(ctx, "examples/restore.yaml", "examples/clone.yaml", "examples/pvc.yaml"); err != nil {
+	s.Out.command("kubectl delete pod "+strings.Join(pods, " "), "")
+	if err := s.remove(ctx, manifests...); err != nil {
 		return err
 	}
 	return s.awaitNothing(ctx)

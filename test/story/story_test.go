@@ -66,6 +66,25 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
+// TestOnlyWhatTheDriverCan: catches a story that speaks of calls which the driver never got, and takes away what was never there.
+func TestOnlyWhatTheDriverCan(t *testing.T) {
+	for _, c := range []struct {
+		features         []string
+		calls, pods, all string
+	}{
+		{nil, "NodePublishVolume", "disk-pod", "examples/pvc.yaml"},
+		{[]string{"CREATE_DELETE_SNAPSHOT"}, "NodePublishVolume", "disk-pod restore-pod", "examples/restore.yaml examples/pvc.yaml"},
+		{[]string{"STAGE_UNSTAGE_VOLUME", "CREATE_DELETE_SNAPSHOT", "CLONE_VOLUME"}, "NodeStageVolume and NodePublishVolume",
+			"disk-pod restore-pod clone-pod", "examples/clone.yaml examples/restore.yaml examples/pvc.yaml"},
+	} {
+		s := &Scene{Cast: &stage.Cast{Info: stage.Info{}.With(c.features...)}}
+		pods, manifests := s.disks()
+		if got := []string{s.calls(), strings.Join(pods, " "), strings.Join(manifests, " ")}; !slices.Equal(got, []string{c.calls, c.pods, c.all}) {
+			t.Errorf("%v: %q", c.features, got)
+		}
+	}
+}
+
 func TestFit(t *testing.T) {
 	manifest := func(driver, zone, rack string) string {
 		return "driver: " + driver + "\nkey: topology.kubernetes.io/zone\nvalues: [" + zone + "]\nkey: example.com/rack\nvalues: [" + rack + "]\n"

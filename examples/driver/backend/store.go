@@ -43,6 +43,10 @@ func openStore(dir string, sync bool) (*store, error) {
 			return nil, err
 		}
 	}
+	// The kernel tells of the data by this path.
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

@@ -4,8 +4,9 @@ package backend
 
 import (
 	"fmt"
-	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 // BeginUse records that a node has the volume at a path. It is called before
@@ -49,14 +50,7 @@ func (b *Backend) EndUse(id, path string) error {
 	})
 }
 
-// Holders lists the volumes that are on record at a path.
-func (b *Backend) Holders(path string) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.holders(path)
-}
-
-// holders is Holders for those who hold the lock.
+// holders lists the volumes that are on record at a path. The caller holds the lock.
 func (b *Backend) holders(path string) []string {
 	var found []string
 	for id, v := range b.volumes {
@@ -67,5 +61,20 @@ func (b *Backend) holders(path string) []string {
 	return found
 }
 
-// Remains is how the path of a volume's data ends, by which it is still known when the volume is gone.
-func (b *Backend) Remains(id string) string { return filepath.Join("/", id, dataName) }
+// shape is that of the ids of volumes.
+var shape = regexp.MustCompile(`^vol-[0-9a-f]{32}$`)
+
+// Remains lists where the data of a volume are, or were: by that it is still known when it is gone. An id that none of our
+// volumes can have has nothing.
+func (b *Backend) Remains(id string) []string {
+	if !shape.MatchString(id) {
+		return nil
+	}
+	return []string{b.store.data(volumeKind, id), b.store.data(trashKind, id)}
+}
+
+// Holds says whether a path is one of the backend's own, or leads to them.
+func (b *Backend) Holds(path string) bool {
+	own, path := b.store.dir+"/", strings.TrimSuffix(path, "/")+"/"
+	return strings.HasPrefix(own, path) || strings.HasPrefix(path, own)
+}

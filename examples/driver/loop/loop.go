@@ -11,8 +11,8 @@ package loop
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -45,10 +45,41 @@ func Probe() error {
 	return control.Close()
 }
 
+// Device is one that shows some file.
+type Device struct {
+	Name   string
+	Access Access
+}
+
+// Devices finds those of a file, also of one that is gone.
+func Devices(path string) ([]Device, error) {
+	var found []Device
+	err := each(path, func(s showing) error {
+		found = append(found, Device{s.name, s.access()})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for the devices of %s: %w", path, err)
+	}
+	return found, nil
+}
+
+// Names lists all loop devices of the machine, whatever they show.
+func Names() ([]string, error) { return filepath.Glob("/dev/loop[0-9]*") }
+
 // Attach gives the device of a file, and makes it if there is none.
 func Attach(path string, access Access) (device string, err error) {
 	turn.Lock()
 	defer turn.Unlock()
+	mode := os.O_RDWR
+	if access == ReadOnly {
+		mode = os.O_RDONLY
+	}
+	file, err := os.OpenFile(path, mode, 0)
+	if err != nil {
+		return "", fmt.Errorf("making a device of a file: %w", err)
+	}
+	defer file.Close() // The kernel has its own.
 	err = each(path, func(found showing) error {
 		if device != "" || found.access() != access {
 			return nil
@@ -62,15 +93,6 @@ func Attach(path string, access Access) (device string, err error) {
 	if device != "" {
 		return device, nil
 	}
-	mode := os.O_RDWR
-	if access == ReadOnly {
-		mode = os.O_RDONLY
-	}
-	file, err := os.OpenFile(path, mode, 0)
-	if err != nil {
-		return "", fmt.Errorf("making a device of a file: %w", err)
-	}
-	defer file.Close() // The kernel has its own.
 	for range attempts {
 		device, err = take(file, access)
 		if !errors.Is(err, unix.EBUSY) {
@@ -104,7 +126,7 @@ func take(file *os.File, access Access) (string, error) {
 	return path, unix.IoctlLoopConfigure(int(device.Fd()), &config)
 }
 
-// Detach frees the devices of a file that have this access. One that is still open somewhere goes when it is closed there,
+// Detach frees the devices of a file that have this access, also of one that is gone. One that is still open somewhere goes when it is closed there,
 // unless it is attached again before.
 func Detach(path string, access Access) error {
 	turn.Lock()
@@ -116,9 +138,6 @@ func Detach(path string, access Access) error {
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err := errors.Join(append(failures, err)...); err != nil {
 		return fmt.Errorf("freeing the devices of %s: %w", path, err)
 	}
@@ -128,8 +147,8 @@ func Detach(path string, access Access) error {
 // Verify asks the kernel whether a device, at whatever path it is, shows the file with this access. A device that was freed
 // may show another one by now.
 func Verify(device, path string, access Access) error {
-	var stat unix.Stat_t
-	if err := unix.Stat(path, &stat); err != nil {
+	wanted, err := find(path)
+	if err != nil {
 		return fmt.Errorf("checking the device of %s: %w", path, err)
 	}
 	open, err := os.Open(device)
@@ -142,7 +161,7 @@ func Verify(device, path string, access Access) error {
 		return fmt.Errorf("checking the device of %s: asking %s: %w", path, device, err)
 	}
 	found := showing{name: device, device: open, info: info}
-	if !found.shows(&stat) || found.access() != access {
+	if !found.shows(wanted) || found.access() != access {
 		return fmt.Errorf("checking the device of %s: %s shows something else", path, device)
 	}
 	return nil

@@ -5,6 +5,7 @@ package loop
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,11 +21,26 @@ type showing struct {
 	info   *unix.LoopInfo64
 }
 
-// each visits the devices of a file. The kernel is asked for the file itself: paths are different things in different
-// mount namespaces.
-func each(path string, visit func(showing) error) error {
+// file is what devices are looked for by: what the kernel knows it as, since paths are different things in different mount
+// namespaces, or the name that the kernel still has when it is gone.
+type file struct {
+	volume, inode uint64
+	gone          string
+}
+
+func find(path string) (file, error) {
 	var stat unix.Stat_t
-	if err := unix.Stat(path, &stat); err != nil {
+	err := unix.Stat(path, &stat)
+	if errors.Is(err, fs.ErrNotExist) {
+		return file{gone: path + " (deleted)"}, nil
+	}
+	return file{volume: stat.Dev, inode: stat.Ino}, err
+}
+
+// each visits the devices of a file.
+func each(path string, visit func(showing) error) error {
+	wanted, err := find(path)
+	if err != nil {
 		return err
 	}
 	used, err := filepath.Glob("/sys/block/loop*/loop")
@@ -32,14 +48,14 @@ func each(path string, visit func(showing) error) error {
 		return err
 	}
 	for _, entry := range used {
-		if err := look("/dev/"+strings.Split(entry, "/")[3], &stat, visit); err != nil {
+		if err := look("/dev/"+strings.Split(entry, "/")[3], wanted, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func look(name string, stat *unix.Stat_t, visit func(showing) error) error {
+func look(name string, wanted file, visit func(showing) error) error {
 	device, err := os.Open(name)
 	if err != nil {
 		// It went meanwhile, or is not there in this view of /dev, and then it is none of ours.
@@ -50,14 +66,19 @@ func look(name string, stat *unix.Stat_t, visit func(showing) error) error {
 	if err != nil {
 		return nil // It shows nothing any more.
 	}
-	if found := (showing{name: name, device: device, info: info}); found.shows(stat) {
+	if found := (showing{name: name, device: device, info: info}); found.shows(wanted) {
 		return visit(found)
 	}
 	return nil
 }
 
-func (s showing) shows(stat *unix.Stat_t) bool {
-	return s.info.Device == stat.Dev && s.info.Inode == stat.Ino
+func (s showing) shows(wanted file) bool {
+	if wanted.gone != "" {
+		// The kernel's own record of the name is too short for most paths.
+		path, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(s.name), "loop", "backing_file"))
+		return err == nil && strings.TrimSuffix(string(path), "\n") == wanted.gone
+	}
+	return s.info.Device == wanted.volume && s.info.Inode == wanted.inode
 }
 
 func (s showing) access() Access { return Access(s.info.Flags & unix.LO_FLAGS_READ_ONLY) }

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -102,4 +104,65 @@ func TestDeviceIsNotSmallerThanTheVolume(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// devices lists those that show a file of the volume, also one that is gone.
+func devices(t *testing.T, id string) []string {
+	t.Helper()
+	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	must(t, err)
+	return slices.DeleteFunc(files, func(file string) bool {
+		content, err := os.ReadFile(file)
+		return err != nil || !strings.Contains(string(content), id)
+	})
+}
+
+// Catches a driver that frees only the devices of volumes which it knows: a volume that is gone keeps its device and its blocks for ever;
+// and one that frees a device which another pod has.
+func TestDeviceOfAForgottenVolume(t *testing.T) {
+	r := withDevices(t)
+	id := r.blockVolume(t, "v", mib).GetVolumeId()
+	staging, target := r.publish(t, id, shared, false)
+	second := target + "-2"
+	_, err := r.NodePublishVolume(r.ctx, &csi.NodePublishVolumeRequest{
+		VolumeId: id, StagingTargetPath: staging, TargetPath: second, VolumeCapability: shared,
+	})
+	must(t, errors.Join(err, r.control.Forget(r.ctx, id), r.unpublishAt(id, second)))
+	if found := devices(t, id); len(found) != 1 {
+		t.Errorf("devices: %v", found)
+	}
+	r.unpublish(t, id, staging, target)
+	if found := devices(t, id); len(found) > 0 {
+		t.Errorf("left: %v", found)
+	}
+}
+
+// Catches a driver that frees devices only if it would publish by devices now.
+func TestDeviceFromBeforeAnotherStart(t *testing.T) {
+	var o server.Options
+	first := start(t, func(options *server.Options) { options.Mount, options.Devices = mount.Bind, true; o = *options })
+	mountless(t, first)
+	if err := loop.Probe(); err != nil || mount.Probe(t.TempDir()) != mount.Bind {
+		t.Skip("this process may not mount, or there are no loop devices: ", err)
+	}
+	id := first.blockVolume(t, "v", mib).GetVolumeId()
+	staging, target := first.publish(t, id, shared, false)
+	second := start(t, func(options *server.Options) {
+		options.Backend, options.Mount = o.Backend, mount.Link
+	})
+	second.unpublish(t, id, staging, target)
+	if found := devices(t, id); len(found) > 0 {
+		t.Errorf("left: %v", found)
+	}
+	second.delete(t, id)
+}
+
+// Catches an undoing that looks for what the device showed when it was published: the path would stay for ever.
+func TestUndoingAfterOthersHaveFreedTheDevice(t *testing.T) {
+	r := withDevices(t)
+	id := r.blockVolume(t, "v", mib).GetVolumeId()
+	staging, target := r.publish(t, id, shared, false)
+	must(t, loop.Detach(filepath.Join(r.dir, "state", "volumes", id, "data"), loop.ReadWrite))
+	r.unpublish(t, id, staging, target)
+	r.delete(t, id)
 }

@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -34,7 +33,7 @@ func (s *Server) NodeStageVolume(_ context.Context, req *csi.NodeStageVolumeRequ
 	if err != nil {
 		return nil, err
 	}
-	if err := s.appear(v, backend.Use{Path: filepath.Clean(req.GetStagingTargetPath()), Staging: true}); err != nil {
+	if err := s.appear(v, backend.Use{Path: oneName(req.GetStagingTargetPath()), Staging: true}); err != nil {
 		return nil, err
 	}
 	return &csi.NodeStageVolumeResponse{}, nil
@@ -48,7 +47,7 @@ func (s *Server) NodeUnstageVolume(_ context.Context, req *csi.NodeUnstageVolume
 	if req.GetStagingTargetPath() == "" {
 		return nil, invalid("staging_target_path is missing")
 	}
-	if err := s.vanish(req.GetVolumeId(), filepath.Clean(req.GetStagingTargetPath()), mount.Unmount); err != nil {
+	if err := s.vanish(req.GetVolumeId(), oneName(req.GetStagingTargetPath()), mount.Unmount); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
@@ -69,7 +68,7 @@ func (s *Server) NodePublishVolume(_ context.Context, req *csi.NodePublishVolume
 	}
 	mode := req.GetVolumeCapability().GetAccessMode().GetMode()
 	use := backend.Use{
-		Path: filepath.Clean(req.GetTargetPath()),
+		Path: oneName(req.GetTargetPath()),
 		ReadOnly: req.GetReadonly() || slices.Contains(req.GetVolumeCapability().GetMount().GetMountFlags(), "ro") ||
 			mode == csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY ||
 			mode == csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
@@ -83,7 +82,7 @@ func (s *Server) NodePublishVolume(_ context.Context, req *csi.NodePublishVolume
 
 func isStaged(v backend.Volume, path string) bool {
 	return path != "" && slices.ContainsFunc(v.Uses, func(u backend.Use) bool {
-		return u.Staging && u.Path == filepath.Clean(path)
+		return u.Staging && u.Path == oneName(path)
 	})
 }
 
@@ -112,7 +111,7 @@ func (s *Server) NodeUnpublishVolume(_ context.Context, req *csi.NodeUnpublishVo
 	if req.GetTargetPath() == "" {
 		return nil, invalid("target_path is missing")
 	}
-	if err := s.vanish(req.GetVolumeId(), filepath.Clean(req.GetTargetPath()), mount.Detach); err != nil {
+	if err := s.vanish(req.GetVolumeId(), oneName(req.GetTargetPath()), mount.Detach); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil

@@ -13,7 +13,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 
-	"github.com/csi-tandem/csi-tandem/examples/driver/loop"
 	"github.com/csi-tandem/csi-tandem/examples/driver/mount"
 	"github.com/csi-tandem/csi-tandem/examples/driver/server"
 )
@@ -59,12 +58,20 @@ func (r *rig) unpublish(t *testing.T, id, staging, target string) {
 func modes(t *testing.T, test func(t *testing.T, r *rig, mode mount.Mode)) {
 	for _, mode := range []mount.Mode{mount.Link, mount.Bind} {
 		t.Run(string(mode), func(t *testing.T) {
-			if mode == mount.Bind && mount.Probe(t.TempDir()) != mount.Bind {
-				t.Skip("this process may not mount")
-			}
-			test(t, start(t, func(o *server.Options) { o.Mount = mode }), mode)
+			test(t, in(t, mode), mode)
 		})
 	}
+}
+
+// in is a driver with this mode, where that can be.
+func in(t *testing.T, mode mount.Mode) *rig {
+	t.Helper()
+	if mode == mount.Bind && mount.Probe(t.TempDir()) != mount.Bind {
+		t.Skip("this process may not mount")
+	}
+	r := start(t, func(o *server.Options) { o.Mount = mode })
+	mountless(t, r)
+	return r
 }
 
 func TestWrittenIsReadAgain(t *testing.T) {
@@ -131,10 +138,7 @@ func TestBlockPublication(t *testing.T) {
 // A pod's block volume has to be a device: of a file a runtime makes none. Read-only has to hold at the device, and the last
 // to unpublish has to free it, while another pod's goes on.
 func TestBlockPublicationAsADevice(t *testing.T) {
-	if err := loop.Probe(); err != nil || mount.Probe(t.TempDir()) != mount.Bind {
-		t.Skip("this process may not mount, or there are no loop devices: ", err)
-	}
-	r := start(t, func(o *server.Options) { o.Mount, o.Devices = mount.Bind, true })
+	r := withDevices(t)
 	block := &csi.VolumeCapability{
 		AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}, AccessMode: filesystem.GetAccessMode(),
 	}

@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -24,7 +23,7 @@ func (s *Server) NodeGetVolumeStats(_ context.Context, req *csi.NodeGetVolumeSta
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Clean(req.GetVolumePath())
+	path := oneName(req.GetVolumePath())
 	if !slices.ContainsFunc(v.Uses, func(u backend.Use) bool { return u.Path == path }) {
 		return nil, status.Errorf(codes.NotFound, "volume %q is not at %s", v.ID, path)
 	}

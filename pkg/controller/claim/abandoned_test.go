@@ -150,10 +150,7 @@ func TestFullNodeAfterAnOutage(t *testing.T) {
 		}
 	}
 	fill := func(h *kit.Harness) {
-		h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer), kit.Claim("data", kit.OnNode("n1")),
-			kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"),
-			kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"))
-		h.Driver.Capabilities = withTopology()
+		schedule(h)
 		h.Driver.Next("CreateVolume", kit.Reply{Code: codes.Unavailable, Text: "down"})
 	}
 	t.Run("wherever the program dies", func(t *testing.T) {

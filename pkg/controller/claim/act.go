@@ -60,15 +60,16 @@ func (c *Controller) ignore(ctx context.Context, key reconcile.Key, s provision.
 // recognize ends an attempt whose PersistentVolume turned out to be written.
 func (c *Controller) recognize(ctx context.Context, in provision.ClaimInput, s provision.AlreadyProvisioned) (reconcile.Result, error) {
 	if in.Attempt != nil {
-		c.saved(ctx, in.Attempt, s.Volume)
+		c.saved(ctx, in.Attempt, s.Volume, c.config.LeftBehind(in.Attempt, s.Volume))
 	}
 	return reconcile.Result{}, nil
 }
 
-// warn tells once per class and cause that its claims do not get quite what they ask for.
+// warn tells once per class and cause that its claims do not get quite what they ask for, and each claim what has no cause in common
+// with others.
 func (c *Controller) warn(in provision.ClaimInput, attempt *provision.Attempt) {
 	for _, warning := range attempt.Warnings {
-		if c.memory.isFirstWarning(in.Class.UID, warning.Cause) {
+		if warning.Cause == "" || c.memory.isFirstWarning(in.Class.UID, warning.Cause) {
 			c.Recorder.Warning(in.Claim, wellknown.ReasonTopologyIgnored, warning.Text)
 		}
 	}
@@ -79,12 +80,12 @@ func (c *Controller) warn(in provision.ClaimInput, attempt *provision.Attempt) {
 func (c *Controller) reject(ctx context.Context, claim *corev1.PersistentVolumeClaim, r provision.Reject) (reconcile.Result, error) {
 	switch {
 	case r.Waiting && claim != nil && ctx.Err() == nil:
-		c.Recorder.Normal(claim, wellknown.ReasonProvisioningFailed, provision.Sentence(r.Err))
+		c.Recorder.Normal(claim, wellknown.ReasonProvisioningFailed, fault.Sentence(r.Err))
 		r.Err = fault.Waiting(r.Err)
 	case !r.Waiting:
 		c.metrics.failed(claim)
 		if !r.Silent {
-			c.tell(ctx, claim, r.Err, provision.Sentence(r.Err))
+			c.tell(ctx, claim, r.Err, fault.Sentence(r.Err))
 		}
 	}
 	if r.After > 0 {
@@ -96,7 +97,7 @@ func (c *Controller) reject(ctx context.Context, claim *corev1.PersistentVolumeC
 // rejectOpen is reject for an attempt that may have made the volume. What is at the driver is told also when nobody waits for it any more.
 func (c *Controller) rejectOpen(ctx context.Context, claim *corev1.PersistentVolumeClaim, attempt *provision.Attempt, err error) (reconcile.Result, error) {
 	if claim == nil {
-		c.tell(ctx, ghost(attempt.Ref), err, provision.Sentence(err))
+		c.tell(ctx, ghost(attempt.Ref), err, fault.Sentence(err))
 	}
 	return c.reject(ctx, claim, provision.Reject{Err: err})
 }
@@ -147,7 +148,7 @@ func (c *Controller) protect(ctx context.Context, state *provision.SourceState) 
 // scheduler has made meanwhile; the cached claim is the one that the decision was made on.
 func (c *Controller) reschedule(ctx context.Context, claim *corev1.PersistentVolumeClaim, cause error) (reconcile.Result, error) {
 	c.metrics.failed(claim)
-	c.tell(ctx, claim, cause, provision.Sentence(cause))
+	c.tell(ctx, claim, cause, fault.Sentence(cause))
 	if _, ok := claim.Annotations[wellknown.AnnSelectedNode]; !ok {
 		return reconcile.Result{}, cause
 	}

@@ -66,6 +66,23 @@ func TestWrongVolumeOfABareCall(t *testing.T) {
 	}
 }
 
+// TestRefusedForLackOfTheSecret: the same, and somebody makes the secret again, while what the volume was to be made from is gone by then. Catches a
+// room that takes the refusal of the removal without the secret for one of the removal, and asks for the volume instead, which is refused for ever.
+func TestRefusedForLackOfTheSecret(t *testing.T) {
+	h := goesWithItsSecret(t)
+	h.Driver.Next("CreateVolume", kit.Reply{Volume: small}, kit.Reply{Code: codes.NotFound, Text: "no such source", Times: 999})
+	h.Driver.Next("DeleteVolume", kit.Reply{Code: codes.InvalidArgument, Text: "no secret", Times: 5})
+	startRecorded(h)
+	h.Horizon = 10 * time.Minute
+	h.Settle()
+	h.Put(kit.Secret("s", map[string]string{"key": "v"}))
+	h.Horizon = 5 * time.Hour
+	h.Settle()
+	if left := h.Driver.Inventory(); len(left) != 0 || len(requests(h)) != 2 || len(onRecord(h)) != 0 {
+		t.Errorf("left %v, %d requests, record %v\n%s", left, len(requests(h)), onRecord(h), h.Trace())
+	}
+}
+
 // TestStrayVolumeAfterABareCall: the same on a node, whose volume turns out to be in the way of another node's. Catches the same.
 func TestStrayVolumeAfterABareCall(t *testing.T) {
 	n := onNodes(t, map[string]int64{"n1": 10 * gib}, kit.Claim("data", kit.OnNode("n1")), kit.Secret("s", map[string]string{"key": "v"}),

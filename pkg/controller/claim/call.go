@@ -20,6 +20,7 @@ import (
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/pkg/throttle"
+	"github.com/csi-tandem/csi-tandem/pkg/topology"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
@@ -61,24 +62,26 @@ func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt 
 	if !c.memory.beginWriting(attempt.Ref.UID) {
 		return reconcile.Result{After: soon}, nil // a PersistentVolume of the claim is at its end this very moment, or an attempt was found
 	}
-	// Written first: what is remembered and not on record could be called for by another way to here.
-	err := c.write(ctx, attempt)
-	started := c.Clock.Now()
-	if err == nil {
-		c.memory.keep(attempt, started)
-	}
-	c.memory.endWriting(attempt.Ref.UID)
+	started, err := c.commit(ctx, attempt)
 	if err != nil {
 		return c.unwritten(ctx, in.Claim, attempt, err)
 	}
+	isUnderstood := false
+	defer func() {
+		if !isUnderstood { // a fault of this program, after which the others go on: what the driver has done is as unknown as after a kill
+			c.memory.keep(attempt.Unanswered(), started)
+		}
+	}()
 	volume, err := c.createVolume(c.whileWanted(marked(ctx, attempt), attempt), in.Claim, attempt.WithSecrets(secrets))
 	if kept := c.memory.join(attempt.Ref.UID, started); kept != nil {
 		if kept.Undoing != nil {
+			isUnderstood = true
 			return reconcile.Result{After: soon}, nil // found on the record meanwhile: it comes first, and the driver answers again
 		}
 		attempt = kept // what was found on the record meanwhile stands beside it
 	}
 	if errors.Is(err, errUnwanted) {
+		isUnderstood = true
 		c.leave(attempt, attempt.Prior)
 		return reconcile.Result{After: soon}, nil
 	}
@@ -87,9 +90,33 @@ func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt 
 	}
 	// The call may have taken long: whether anybody still waits is asked now.
 	answer := provision.Answer{Attempt: attempt, Now: c.Clock.Now(), Volume: volume, Err: err, Claim: c.lookup(keyOfRef(attempt.Ref))}
+	if claim := answer.Claim; claim != nil {
+		answer.Class, _ = c.Classes.Lookup(kube.Key{Name: provision.ClassName(claim)})
+		answer.Topology = c.wholeTopology()
+	}
 	outcome := provision.AfterCreate(answer)
+	isUnderstood = true
 	klog.FromContext(ctx).V(4).Info("driver answered", "outcome", fmt.Sprintf("%T", outcome), "took", c.Clock.Since(started))
 	return c.settle(ctx, settlement{claim: answer.Claim, class: in.Class, attempt: attempt, secrets: secrets}, outcome)
+}
+
+// commit puts an attempt on record, and then in memory: what is remembered and not on record could be called for by another way to here.
+func (c *Controller) commit(ctx context.Context, attempt *provision.Attempt) (started time.Time, err error) {
+	defer c.memory.endWriting(attempt.Ref.UID)
+	if err := c.write(ctx, attempt); err != nil {
+		return started, err
+	}
+	started = c.Clock.Now()
+	c.memory.keep(attempt, started)
+	return started, nil
+}
+
+// wholeTopology tells which nodes there are, nil where it knows one only.
+func (c *Controller) wholeTopology() *topology.Index {
+	if c.config.Node != "" {
+		return nil
+	}
+	return c.Topology
 }
 
 // settlement is what the outcome of a call concerns.
@@ -109,6 +136,7 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 		}
 		return c.save(ctx, o.Attempt)
 	case provision.Undo:
+		c.memory.keep(o.Attempt, c.Clock.Now()) // before anything that may break off: there is a volume
 		return c.undo(ctx, s, o)
 	case provision.KeepTrying:
 		return c.keepTrying(ctx, s, o)
@@ -134,7 +162,7 @@ func (c *Controller) settle(ctx context.Context, s settlement, outcome provision
 
 func (c *Controller) keepTrying(ctx context.Context, s settlement, o provision.KeepTrying) (reconcile.Result, error) {
 	c.memory.keep(o.Attempt, c.Clock.Now())
-	if o.Attempt.Freed && !s.attempt.Freed {
+	if o.Attempt.IsFreed() && !s.attempt.IsFreed() {
 		c.settled(o.Attempt)
 	}
 	if o.Tell {
@@ -195,10 +223,11 @@ func (c *Controller) createVolume(ctx context.Context, claim *corev1.PersistentV
 			}
 		}
 	}()
-	volume, err := c.Driver.CreateVolume(ctx, request)
-	close(answered)
-	<-told
-	return volume, err
+	defer func() { // also when the call ends by a fault of this program: nobody else ends the wait
+		close(answered)
+		<-told
+	}()
+	return c.Driver.CreateVolume(ctx, request)
 }
 
 // refuse remembers that the same request would fail again.
@@ -217,7 +246,7 @@ func (c *Controller) refuse(ctx context.Context, s settlement, o provision.Infea
 	}
 	c.memory.refuse(s.claim.UID, refusal)
 	c.metrics.failed(s.claim)
-	c.tell(ctx, s.claim, cause, "Volume provisioning failed with infeasible error. Retries will be delayed. "+provision.Sentence(cause))
+	c.tell(ctx, s.claim, cause, "Volume provisioning failed with infeasible error. Retries will be delayed. "+fault.Sentence(cause))
 	return reconcile.Result{}, fault.RetryAfter(cause, c.RetryMax)
 }
 
@@ -226,7 +255,7 @@ func (c *Controller) refuse(ctx context.Context, s settlement, o provision.Infea
 func (c *Controller) tellLost(ctx context.Context, attempt *provision.Attempt, what string, cause error) error {
 	err := fmt.Errorf("the claim is gone and the driver cannot say whether volume %s was made; %s: %w", attempt.Name(), what, cause)
 	if ctx.Err() == nil {
-		c.Recorder.Warning(ghost(attempt.Ref), wellknown.ReasonProvisioningFailed, provision.Sentence(err))
+		c.Recorder.Warning(ghost(attempt.Ref), wellknown.ReasonProvisioningFailed, fault.Sentence(err))
 	}
 	return err
 }

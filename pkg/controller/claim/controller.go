@@ -104,7 +104,7 @@ func New(options Options, deps Deps) *Controller {
 	}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
-		Lane: c.lane, RetriesApart: true, ID: func(key reconcile.Key) types.UID { return key.UID },
+		All: c.all, Lane: c.lane, RetriesApart: true, ID: func(key reconcile.Key) types.UID { return key.UID },
 	})
 	c.record = newRecord(c)
 	c.metrics.watch(c)

@@ -30,7 +30,15 @@ type Grants interface {
 // grantsFor gathers the grants of the namespace that a claim wants its data from.
 func (c *Controller) grantsFor(claim *corev1.PersistentVolumeClaim) provision.Grants {
 	source, _ := provision.SourceOf(claim)
-	if c.Grants == nil || source == nil || source.Namespace == claim.Namespace {
+	if source == nil || source.Namespace == claim.Namespace {
+		return provision.Grants{}
+	}
+	return c.GrantsOf(source.Namespace)
+}
+
+// GrantsOf gives the grants of a namespace. Where sources in other namespaces are not allowed at all, nothing is granted.
+func (c *Controller) GrantsOf(namespace string) provision.Grants {
+	if c.Grants == nil {
 		return provision.Grants{}
 	}
 	if !c.Grants.HasSynced() {
@@ -40,7 +48,7 @@ func (c *Controller) grantsFor(claim *corev1.PersistentVolumeClaim) provision.Gr
 		return provision.Grants{Unknown: errors.New("they are not listed yet; if that stays so, the log of the provisioner names the right that it lacks"), Coming: true}
 	}
 	var all []provision.Grant
-	for _, grant := range c.Grants.ByIndex(kube.ByNamespace, source.Namespace) {
+	for _, grant := range c.Grants.ByIndex(kube.ByNamespace, namespace) {
 		all = append(all, grantOf(grant))
 	}
 	return provision.Grants{All: all}

@@ -40,6 +40,9 @@ func (c *Controller) adopt(ctx context.Context, found []attempt.Entry) {
 
 var errDoubtful = errors.New("more volumes came to their end without the right to the record than are remembered, and this one may be among them")
 
+// errBetween is about what was made, kept, and perhaps brought to its end by those who do not read the record.
+var errBetween = errors.New("its claim is gone, and others may have led since it was written, who may have made the volume, and somebody may have kept it")
+
 func (c *Controller) parse(entry attempt.Entry) (*provision.Attempt, error) {
 	open, err := provision.ParseRecord(provision.Written(entry.Document), c.config.Migration)
 	switch {
@@ -49,6 +52,8 @@ func (c *Controller) parse(entry attempt.Entry) (*provision.Attempt, error) {
 		return nil, fmt.Errorf("it is recorded for claim %s and speaks of claim %s", entry.UID, open.Ref.UID)
 	case entry.Doubtful && !c.isKept(open):
 		return nil, errDoubtful
+	case entry.Between && !c.isKept(open):
+		return nil, errBetween
 	}
 	return open, nil
 }
@@ -101,7 +106,6 @@ func (m *memory) join(uid types.UID, now time.Time) *provision.Attempt {
 		found = own.Beside(found)
 	}
 	m.attempts[uid] = found
-	delete(m.refusals, uid)
 	return found
 }
 

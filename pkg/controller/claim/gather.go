@@ -29,20 +29,22 @@ type Watched struct {
 
 // Watch tells the queue which changes concern it.
 func (c *Controller) Watch(w Watched) {
-	w.Claims.OnChange(func(change kube.Change[*corev1.PersistentVolumeClaim]) { c.add(c.KeysOfClaim(change)) })
-	w.Classes.OnChange(func(change kube.Change[*storagev1.StorageClass]) { c.add(c.KeysOfClass(change)) })
+	w.Claims.OnChange(func(change kube.Change[*corev1.PersistentVolumeClaim]) { c.queue.Hear(c.KeysOfClaim(change)) })
+	w.Classes.OnChange(func(change kube.Change[*storagev1.StorageClass]) { c.queue.Hear(c.KeysOfClass(change)) })
 	if w.Snapshots != nil {
-		w.Snapshots.OnChange(func(change kube.Change[*snapv1.VolumeSnapshot]) { c.add(c.KeysOfSnapshot(change)) })
+		w.Snapshots.OnChange(func(change kube.Change[*snapv1.VolumeSnapshot]) { c.queue.Hear(c.KeysOfSnapshot(change)) })
 	}
 	if w.Grants != nil {
-		w.Grants.OnChange(func(change kube.Change[*kube.ReferenceGrant]) { c.add(c.KeysOfGrant(change)) })
+		w.Grants.OnChange(func(change kube.Change[*kube.ReferenceGrant]) { c.queue.Hear(c.KeysOfGrant(change)) })
 	}
 }
 
-func (c *Controller) add(keys []reconcile.Key) {
-	for _, key := range keys {
-		c.queue.Add(key)
+// all are the claims to begin with.
+func (c *Controller) all() (keys []reconcile.Key) {
+	for _, claim := range c.Claims.All() {
+		keys = append(keys, c.KeysOfClaim(kube.Change[*corev1.PersistentVolumeClaim]{New: claim})...)
 	}
+	return keys
 }
 
 // KeysOfClaim are the claims to look at after a change of one. Claims of others and claims that have

@@ -67,6 +67,37 @@ func TestFoundBesideAnOwnCall(t *testing.T) {
 	}
 }
 
+// The same, and this process asks for the very same as the one before it, whose call the driver is at work on. It is refused, as a first call may
+// be without having made anything. Catches a record on which both are one entry, which goes with the refused call.
+func TestFoundBesideTheVerySameCall(t *testing.T) {
+	h := world(t, kit.Claim("data"))
+	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "late"})
+	h.Horizon = 100 * time.Millisecond
+	startRecorded(h)
+	h.Settle()
+	h.Restart()
+	grant := h.API.Deny("", "configmaps")
+	var c *claim.Controller
+	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.PermissionDenied, Text: "no", Meanwhile: func() {
+		grant()
+		if _, err := c.Begin(h.Ctx); err != nil {
+			t.Error(err)
+		}
+	}})
+	c = startRecorded(h)
+	h.Settle()
+	if _, err := h.Driver.CreateVolume(t.Context(), requests(h)[0]); err != nil { // what nobody waits for any more
+		t.Error(err)
+	}
+	leaves(h)()
+	h.Play(kit.Binder(h.API))
+	h.Horizon = 30 * time.Minute
+	h.Settle()
+	if left := h.Driver.Inventory(); len(left) != 0 || len(onRecord(h)) != 0 {
+		t.Errorf("left at the driver: %v, on record %v\n%s", left, onRecord(h), h.Trace())
+	}
+}
+
 // Between two tries of a removal somebody writes a PersistentVolume that holds the volume. Catches a room that looks once and tries five
 // times.
 func TestUndoKeepsWhatIsHeldMeanwhile(t *testing.T) {
@@ -154,11 +185,7 @@ func TestUndoFoundLate(t *testing.T) {
 // A volume of an earlier request on another node is left open, the next one is wrong and removed, and the claim goes. Catches a removal that
 // forgets the earlier request.
 func TestUndoForgetsPrior(t *testing.T) {
-	h := kit.New(t)
-	h.Driver.Capabilities = withTopology()
-	h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer),
-		kit.Claim("data", kit.OnNode("n1")), kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"),
-		kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"))
+	h := scheduled(t)
 	h.Play(kit.Binder(h.API))
 	h.Driver.Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "late"},
 		kit.Reply{Volume: func(v *csi.Volume) *csi.Volume { v.VolumeId, v.CapacityBytes = "other", 1; return v }})
@@ -239,11 +266,7 @@ func TestUndoAsksWhetherTheHolderIsThere(t *testing.T) {
 // do that number their volumes. Catches a room that takes the handle for one that the first claim still has: the other claim would never get
 // its volume, which stays at the driver when that claim goes.
 func TestUndoGivesTheHandleBack(t *testing.T) {
-	h := kit.New(t)
-	h.Driver.Capabilities = withTopology()
-	h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer),
-		kit.Claim("data", kit.OnNode("n1")), kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"),
-		kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"))
+	h := scheduled(t)
 	h.Play(kit.Binder(h.API))
 	number := func(size int64) func(*csi.Volume) *csi.Volume {
 		return func(v *csi.Volume) *csi.Volume { v.VolumeId, v.CapacityBytes = "7", size; return v }

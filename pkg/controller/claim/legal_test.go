@@ -113,7 +113,7 @@ func TestRestoreAwayFromItsData(t *testing.T) {
 		csi.PluginCapability_Service_CONTROLLER_SERVICE, csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS,
 	}, csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT)
 	h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer))
-	h.Put(kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"), kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"))
+	h.Put(twoZones()...)
 	h.Put(kit.Volume("source", func(v *corev1.PersistentVolume) {
 		v.Spec.CSI.VolumeHandle = kit.VolumeHandle("source")
 		v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{

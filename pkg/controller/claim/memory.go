@@ -127,7 +127,7 @@ func (m *memory) uses(source provision.Source) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, attempt := range m.all() {
-		if attempt.Source != nil && *attempt.Source == source && !attempt.Freed {
+		if attempt.Source != nil && *attempt.Source == source && !attempt.IsFreed() {
 			return true
 		}
 	}

@@ -3,7 +3,9 @@
 package claim_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
@@ -99,4 +101,26 @@ func TestMigratedClaim(t *testing.T) {
 			t.Error(calls)
 		}
 	})
+}
+
+// TestHandleOfAVolumeFromBefore: the driver answers with the volume of another claim, which has it in the form from before the driver.
+// Catches a search for its holder that knows the driver's form only, and gives two claims one volume.
+func TestHandleOfAVolumeFromBefore(t *testing.T) {
+	h := migrated(t)
+	h.Put(kit.Claim("other", kit.BoundTo("w")), kit.Volume("w", kit.ClaimedBy(kit.Claim("other")), func(v *corev1.PersistentVolume) {
+		v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
+			AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1", FSType: "xfs"},
+		}
+		v.Annotations = map[string]string{wellknown.AnnProvisionedBy: ebsPlain, wellknown.AnnMigratedTo: ebs}
+	}))
+	h.Driver.Next("CreateVolume", kit.Reply{Volume: func(v *csi.Volume) *csi.Volume { v.VolumeId = "vol-1"; return v }, Times: 50})
+	start(h, ofDriver(ebs))
+	h.Horizon = time.Minute
+	h.Settle()
+	if v, ok := kit.Read[*corev1.PersistentVolume](h.API, kube.Key{Name: name}); ok {
+		t.Errorf("the claim gets volume %q, which PersistentVolume w has for another claim\n%s", v.Spec.AWSElasticBlockStore.VolumeID, h.Trace())
+	}
+	if said := strings.Join(h.Log.Lines(), "\n"); !strings.Contains(said, "PersistentVolume w has for another claim") {
+		t.Error(said)
+	}
 }

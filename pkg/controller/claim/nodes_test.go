@@ -195,6 +195,41 @@ func TestOnlyAllowedNodes(t *testing.T) {
 	}
 }
 
+// TestNoNodeIsAllowed: each node knows of itself alone, so that each leaves the claim to others. Catches nodes that do so in silence,
+// and such that each tell of it in words of their own, thousands of them; and nodes that look no more, so that a class that was
+// corrected helps nothing.
+func TestNoNodeIsAllowed(t *testing.T) {
+	const text = `no node that allowedTopologies of StorageClass "` + kit.ClassName + `" allow has taken the claim so far; `
+	for name, c := range map[string]struct {
+		key, value, want string
+	}{
+		"B041 a value that none has": {"host", "n9", text + "see that the driver runs on a node of these places"},
+		"B041 a key with a slip":     {"hots", "n1", text + "allowedTopologies of the class name the key hots, which the driver does not have on that node, did you mean host?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := kit.Class(kit.ClassName, onHost(c.value))
+			class.AllowedTopologies[0].MatchLabelExpressions[0].Key = c.key
+			n := onNodes(t, gibs(20), class, kit.Claim("data"))
+			n.Horizon = 10 * time.Minute
+			n.Settle()
+			told := map[string]bool{}
+			for _, line := range n.Log.Lines() {
+				if strings.HasPrefix(line, "event ") {
+					told[line] = true
+				}
+			}
+			if lines := strings.Join(slices.Collect(maps.Keys(told)), "\n"); len(told) != 1 || !strings.Contains(lines, c.want) {
+				t.Errorf("told:\n%s\nwant one with\n%s", lines, c.want)
+			}
+			kit.Edit(n.API, kube.Key{Name: kit.ClassName}, func(o *storagev1.StorageClass) { o.AllowedTopologies = nil })
+			n.Settle()
+			if len(n.made()) != 1 {
+				t.Error("the class was corrected, and there is no volume")
+			}
+		})
+	}
+}
+
 func TestClaimsSpreadByRoom(t *testing.T) {
 	n := onNodes(t, map[string]int64{"n1": 12 * gib, "n2": 5 * gib, "n3": 2 * gib}, kit.Class(kit.ClassName))
 	for i := range 19 {

@@ -3,6 +3,7 @@
 package claim_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -88,5 +89,27 @@ func TestOneWarningPerClassAndCause(t *testing.T) {
 	}
 	if volumes := kit.All[*corev1.PersistentVolume](h.API); len(volumes) != 3 {
 		t.Errorf("%d volumes of 3", len(volumes))
+	}
+}
+
+// TestMisspeltKeyIsToldWithEachClaim: a class with a slip in a key of allowedTopologies fails each of its claims, in the words of the driver
+// alone. Catches a warning that only the first of them has.
+func TestMisspeltKeyIsToldWithEachClaim(t *testing.T) {
+	h := inZones(t)
+	now := kit.Class("now")
+	now.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zome", Values: []string{"a"}}}}}
+	inNow := func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &now.Name }
+	h.Put(now, kit.Claim("first", inNow), kit.Claim("second", inNow))
+	start(h)
+	h.Settle()
+	told := `Warning TopologyIgnored allowedTopologies of class "now" name the key zome, which the driver has on no node, did you mean zone?`
+	n := 0
+	for _, event := range h.Recorder.Events() {
+		if strings.HasPrefix(event, told) {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("told %d times of two:\n%v", n, h.Recorder.Events())
 	}
 }

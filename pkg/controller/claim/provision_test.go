@@ -154,7 +154,7 @@ func TestSecrets(t *testing.T) {
 	h.Horizon = time.Second
 	h.Settle()
 	want(t, h, failed+`error getting secret data in namespace default: secrets "data" not found; StorageClass "fast" names it in its parameters csi.storage.k8s.io/provisioner-secret-name and `+
-		`csi.storage.k8s.io/provisioner-secret-namespace: create that secret, and the claim goes on by itself, at its next try, which comes after --retry-interval-max (5m if it is not set) at the latest, `+
+		`csi.storage.k8s.io/provisioner-secret-namespace: create that secret, and the claim goes on by itself, within --retry-interval-max (5m if not set), `+
 		`or at once with kubectl annotate pvc -n default data --overwrite csi-tandem.io/retry=$(date +%s)`)
 	h.Log.Clear()
 	h.Put(kit.Secret("data", h.Driver.Secrets))
@@ -173,7 +173,7 @@ func TestAttributesClassIsReadLive(t *testing.T) {
 	start(h)
 	h.Horizon = time.Second
 	h.Settle()
-	want(t, h, failed+`volumeattributesclasses.storage.k8s.io "gold" not found; see that VolumeAttributesClass "gold" exists and is of driver "tandem.csi.example", and the claim goes on by itself, at its next try, which comes after --retry-interval-max (5m if it is not set) at the latest, `+
+	want(t, h, failed+`volumeattributesclasses.storage.k8s.io "gold" not found; see that VolumeAttributesClass "gold" exists and is of driver "tandem.csi.example", and the claim goes on by itself, within --retry-interval-max (5m if not set), `+
 		`or at once with kubectl annotate pvc -n default data --overwrite csi-tandem.io/retry=$(date +%s); or delete this claim and make one that names another`)
 	class := kit.With(&storagev1.VolumeAttributesClass{DriverName: kit.DriverName, Parameters: map[string]string{"iops": "9"}})
 	class.Name = "gold"

@@ -5,6 +5,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
@@ -125,13 +127,16 @@ func (c *Controller) fetchCrowd(ctx context.Context) int {
 	return nodes
 }
 
-// taken is what the claims of this node ask for that have no volume yet: the driver does not know of them.
+// taken is what the claims of this node ask for that have no volume yet: the driver does not know of them. What it has refused takes no
+// room. Claims may ask for anything, and for more together than a number can tell.
 func (c *Controller) taken() int64 {
 	var sum int64
 	for _, claim := range c.Claims.ByIndex(kube.ByNode, c.config.Node) {
-		if c.config.IsClaimOurs(claim) {
-			sum += claim.Spec.Resources.Requests.Storage().Value()
+		if _, refused := c.memory.of(claim.UID); refused != nil || !c.config.IsClaimOurs(claim) {
+			continue
 		}
+		asked := max(claim.Spec.Resources.Requests.Storage().Value(), 0)
+		sum += min(asked, math.MaxInt64-sum)
 	}
 	return sum
 }
@@ -182,8 +187,12 @@ const soon = time.Millisecond
 func (c *Controller) standBack(ctx context.Context, in provision.ClaimInput, s provision.StandBack) (reconcile.Result, error) {
 	c.memory.stand(in.Claim.UID)
 	klog.FromContext(ctx).V(4).Info("standing back", "why", s.Why)
+	tell := c.Recorder.Normal
+	if s.Shared {
+		tell = c.Recorder.Shared
+	}
 	if s.Tell && ctx.Err() == nil {
-		c.Recorder.Normal(in.Claim, wellknown.ReasonProvisioningFailed, provision.Sentence(s.Err))
+		tell(in.Claim, wellknown.ReasonProvisioningFailed, fault.Sentence(s.Err))
 	}
 	return reconcile.Result{After: s.After}, nil
 }

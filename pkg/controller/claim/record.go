@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/csi-tandem/csi-tandem/pkg/attempt"
+	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/pkg/trace"
@@ -27,6 +28,8 @@ type Recording struct {
 	Holder string
 	// Linger is 0 to gather nothing; RecordLinger is meant for programs.
 	Linger time.Duration
+	// Tenure tells since when only those have led who keep the record; nil when nobody knows.
+	Tenure func() kube.Tenure
 }
 
 // RecordLinger is how long entries are gathered while others are being written.
@@ -41,7 +44,7 @@ func newRecord(c *Controller) *attempt.Record {
 	}
 	return attempt.New(attempt.Options{
 		Client: c.Client, Clock: c.Clock, Namespace: c.Record.Namespace, Name: c.Record.Name, Holder: c.Record.Holder,
-		Linger: c.Record.Linger, Found: c.adopt,
+		Linger: c.Record.Linger, Tenure: c.Record.Tenure, Found: c.adopt,
 	})
 }
 

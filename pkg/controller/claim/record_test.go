@@ -26,7 +26,10 @@ import (
 var recordKey = kube.Key{Namespace: "home", Name: "driver-attempts-0"}
 
 func keepsRecord(_ *claim.Options, d *claim.Deps) {
-	d.Record = &claim.Recording{Namespace: recordKey.Namespace, Name: "driver-attempts", Holder: "me"}
+	if d.Record == nil {
+		d.Record = &claim.Recording{}
+	}
+	d.Record.Namespace, d.Record.Name, d.Record.Holder = recordKey.Namespace, "driver-attempts", "me"
 }
 
 // startRecorded adds the rooms of claims and of volumes, with a record, as a process that has just got the lead.
@@ -162,11 +165,8 @@ func TestRecordSurvivesTheClaim(t *testing.T) {
 // builds the request anew, or gives the claim back to the scheduler because of a node that is gone.
 func TestRecordIsExact(t *testing.T) {
 	fill := func(t *testing.T) *kit.Harness {
-		h := kit.New(t)
-		h.Driver.Capabilities = withTopology()
-		h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer, func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"tier": "gold"} }),
-			kit.Claim("data", kit.OnNode("n1")), kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"),
-			kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"))
+		h := scheduled(t)
+		h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer, tier("gold")))
 		h.Play(kit.Binder(h.API))
 		h.Driver.Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "late", Times: 1})
 		h.Horizon = 100 * time.Millisecond

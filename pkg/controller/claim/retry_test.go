@@ -16,15 +16,6 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
-// scheduled is a claim on node n1 of two, of a class that waits for consumers.
-func scheduled(t *testing.T) *kit.Harness {
-	h := world(t, kit.Class(kit.ClassName, kit.WaitForConsumer), kit.Claim("data", kit.OnNode("n1")),
-		kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"),
-		kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"))
-	h.Driver.Capabilities = withTopology()
-	return h
-}
-
 func selected(h *kit.Harness) string {
 	claim, _ := kit.Read[*corev1.PersistentVolumeClaim](h.API, dataKey)
 	return claim.Annotations[wellknown.AnnSelectedNode]
@@ -135,7 +126,8 @@ func TestLateLabels(t *testing.T) {
 func TestInfeasible(t *testing.T) {
 	bad := kit.Reply{Code: codes.InvalidArgument, Text: "odd"}
 	line := "driver CreateVolume " + name + " → InvalidArgument"
-	text := failed + "Volume provisioning failed with infeasible error. Retries will be delayed. rpc error: code = InvalidArgument desc = odd"
+	text := failed + "Volume provisioning failed with infeasible error. Retries will be delayed. rpc error: code = InvalidArgument desc = odd; compare the words of the driver with the parameters of StorageClass " + kit.ClassName +
+		", and with what is asked for; it is asked again within --retry-interval-max (5m if not set), or at once with kubectl annotate pvc -n default data --overwrite csi-tandem.io/retry=$(date +%s)"
 	for _, c := range []struct {
 		name string
 		do   func(*kit.Harness)
@@ -149,6 +141,9 @@ func TestInfeasible(t *testing.T) {
 			h.Put(successor)
 		}, 0},
 		{"W9 the claim was changed", func(h *kit.Harness) { kit.Edit(h.API, dataKey, kit.Size("2Gi")) }, 0},
+		{"annotated as the event says", func(h *kit.Harness) {
+			kit.Edit(h.API, dataKey, func(c *corev1.PersistentVolumeClaim) { c.Annotations[wellknown.AnnRetry] = "1" })
+		}, 0},
 		{"a touch that changes nothing", func(h *kit.Harness) {
 			kit.Edit(h.API, dataKey, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"a": "b"} })
 		}, 5 * time.Minute},

@@ -125,3 +125,24 @@ func cloneSource(h *kit.Harness) {
 }
 
 var snapSource = provision.Source{Kind: "VolumeSnapshot", Namespace: kit.Namespace, Name: "snap"}
+
+// scheduled is a claim on node n1 of two, of a class that waits for consumers.
+func scheduled(t *testing.T) *kit.Harness {
+	h := kit.New(t)
+	schedule(h)
+	return h
+}
+
+func schedule(h *kit.Harness) {
+	h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer), kit.Claim("data", kit.OnNode("n1")))
+	h.Put(twoZones()...)
+	h.Driver.Capabilities = withTopology()
+}
+
+// twoZones are two nodes, each in a zone of its own.
+func twoZones() []kube.Object {
+	return []kube.Object{
+		kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"),
+		kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"),
+	}
+}

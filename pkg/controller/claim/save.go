@@ -3,6 +3,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
@@ -41,17 +43,18 @@ func (c *Controller) save(ctx context.Context, attempt *provision.Attempt) (reco
 			return c.undoUnstorable(ctx, attempt, err)
 		}
 		if isRefusal(err) {
-			return c.rejectOpen(ctx, c.lookup(keyOfRef(attempt.Ref)), attempt, err)
+			return c.rejectOpen(ctx, c.lookup(keyOfRef(attempt.Ref)), attempt, provision.LackRight(err))
 		}
 		return reconcile.Result{}, err
 	}
 	c.Volumes.Assume(stored)
-	c.saved(ctx, attempt, stored)
+	c.saved(ctx, attempt, stored, nil)
 	return reconcile.Result{}, nil
 }
 
-// saved ends an attempt whose PersistentVolume is written.
-func (c *Controller) saved(ctx context.Context, attempt *provision.Attempt, stored *corev1.PersistentVolume) {
+// saved ends an attempt whose PersistentVolume is written. Left is what may stay at the driver, nil for nothing; it is told also when nobody
+// waits for the volume any more.
+func (c *Controller) saved(ctx context.Context, attempt *provision.Attempt, stored *corev1.PersistentVolume, left error) {
 	ref := attempt.Ref
 	took := c.memory.since(ref.UID, c.Clock.Now())
 	c.handles.settle(ref.UID)
@@ -59,12 +62,21 @@ func (c *Controller) saved(ctx context.Context, attempt *provision.Attempt, stor
 	c.settled(c.memory.forget(ref.UID))
 	c.forgetRooms()
 	klog.FromContext(ctx).V(2).Info("volume provisioned", "volume", stored.Name)
-	if claim := c.lookup(keyOfRef(ref)); claim != nil {
+	claim := c.lookup(keyOfRef(ref))
+	switch {
+	case left != nil:
+		c.tell(ctx, cmp.Or(claim, ghost(ref)), left, fault.Sentence(left))
+	case claim != nil:
+		c.Recorder.Normal(claim, wellknown.ReasonProvisioningSucceeded, "Successfully provisioned volume "+stored.Name)
+	}
+	if claim != nil {
 		c.metrics.provisioned(claim, took)
 		reconcile.Reached(ctx, reconcile.Provisioned, askedAt(claim))
-		c.Recorder.Normal(claim, wellknown.ReasonProvisioningSucceeded, "Successfully provisioned volume "+stored.Name)
 		if text := c.config.Misplacement(attempt, c.Topology); text != "" {
 			c.Recorder.Warning(claim, wellknown.ReasonTopologyIgnored, text)
+		}
+		if text := provision.OtherSource(attempt); text != "" && c.memory.isFirstWarning(attempt.Class, "content source") {
+			c.Recorder.Warning(claim, wellknown.ReasonSourceDiffers, text)
 		}
 	}
 	if c.Provisioned != nil {

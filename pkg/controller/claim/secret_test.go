@@ -134,6 +134,23 @@ func TestASecretThatMayNotBeRead(t *testing.T) {
 	}
 }
 
+// TestAVolumeThatMayNotBeWritten: the driver has made it by then, and its claim says who lacks which right, and what gives it. Catches
+// an event with the words of the API server alone.
+func TestAVolumeThatMayNotBeWritten(t *testing.T) {
+	h := kit.New(t)
+	h.Driver.Capabilities = can()
+	h.Put(kit.Class(kit.ClassName), kit.Claim("data"))
+	h.API.Fail("create", "persistentvolumes", apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, "v",
+		errors.New(`User "x:y" cannot create resource`)), 99)
+	start(h)
+	h.Horizon = time.Minute
+	h.Settle()
+	const helps = `User "x:y" cannot create resource; bind a role such as that in deploy/provisioner/rbac.yaml to x:y, and it goes on by itself`
+	if told := strings.Join(h.Log.Lines(), "\n"); !strings.Contains(told, failed+"saving PersistentVolume ") || !strings.Contains(told, helps) {
+		t.Errorf("told: %s", told)
+	}
+}
+
 // TestAnnotatingHastens: what the event advises is true. A secret that appears is noticed at the next try, which is far off by
 // then, and any annotation that is new brings it forward. Catches a room that has not heard of the change, and advice that
 // promises more than the room does.

@@ -45,7 +45,7 @@ func (c *Controller) take(ctx context.Context, attempt *provision.Attempt, handl
 		}
 		return &shared{handle: handle, volume: has.volume}
 	}
-	for _, cached := range c.Volumes.ByIndex(kube.ByHandle, kube.HandleKey(c.DriverName, handle)) {
+	for _, cached := range kube.FindVolumes(c.Volumes, c.DriverName, handle, c.config.InTreeForm(handle)) {
 		if isFor(cached, attempt) {
 			continue
 		}

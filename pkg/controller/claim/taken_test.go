@@ -106,6 +106,42 @@ func TestVolumeOfAnother(t *testing.T) {
 	})
 }
 
+// TestHandleThatComesTwice: a driver answers two claims with one volume at the same time, or gives an id anew as those do that number their volumes. Catches
+// a room for which a volume is nobody's until it is stored, and one that holds back for ever what a claim had that was removed.
+func TestHandleThatComesTwice(t *testing.T) {
+	t.Run("of a claim whose PersistentVolume is being written", func(t *testing.T) {
+		h := world(t, kit.Claim("a"))
+		h.Driver.Next("CreateVolume", answering("one"))
+		c := start(h)
+		h.API.Script(kit.Rule{Verb: "create", Resource: "persistentvolumes", Times: 1, Meanwhile: func() {
+			h.Put(kit.Claim("b"))
+			h.Stores.Sync()
+			if _, err := c.Reconcile(h.Ctx, uidKey("b")); err == nil {
+				t.Error("served with the same volume")
+			}
+		}})
+		h.Horizon = 0
+		h.Settle()
+		if v := kit.All[*corev1.PersistentVolume](h.API); len(v) != 2 || v[0].Spec.CSI.VolumeHandle == v[1].Spec.CSI.VolumeHandle || len(requests(h)) != 3 {
+			t.Error(len(v), len(requests(h)), h.Trace())
+		}
+	})
+	t.Run("the handle of a volume that was wrong and is removed may come again", func(t *testing.T) {
+		h := world(t, kit.Claim("data"))
+		wrong := func(v *csi.Volume) *csi.Volume { v.VolumeId, v.CapacityBytes = "handle-of-theirs", 1; return v }
+		h.Driver.Next("CreateVolume", kit.Reply{Meanwhile: leaves(h), Volume: wrong})
+		start(h)
+		h.Settle()
+		h.Driver.Next("CreateVolume", answering("handle-of-theirs"))
+		h.Put(kit.Claim("b"))
+		h.Horizon = 0
+		h.Settle()
+		if got := kit.All[*corev1.PersistentVolume](h.API); len(got) != 1 || len(h.Driver.Calls("DeleteVolume")) != 1 {
+			t.Error(len(got), h.Trace())
+		}
+	})
+}
+
 // claimVolume is the PersistentVolume of the claim "data".
 var claimVolume = name
 

@@ -53,7 +53,7 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 		}
 	}
 	c.memory.keep(begun.Attempt, c.Clock.Now())
-	tries := c.deleteVolume(c.whileUnheld(marked(ctx, s.attempt), s.attempt, u.Handle), &csi.DeleteVolumeRequest{VolumeId: u.Handle, Secrets: s.secrets}, func() error {
+	tries := c.deleteVolume(c.whileUnheld(marked(ctx, s.attempt), s.attempt, u.Handle), s, u.Handle, func() error {
 		return c.checkUnheld(ctx, s.attempt, u.Handle)
 	})
 	if kept := c.memory.join(s.attempt.Ref.UID, c.Clock.Now()); kept != nil {
@@ -115,15 +115,19 @@ func (c *Controller) whileUnheld(ctx context.Context, attempt *provision.Attempt
 
 // deleteVolume tries a few times at once: nobody would come back for the volume later. Before each repeat it asks whether
 // it may. It returns the errors of all tries, none when the volume is gone.
-func (c *Controller) deleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest, may func() error) (tries []error) {
+func (c *Controller) deleteVolume(ctx context.Context, s settlement, handle string, may func() error) (tries []error) {
 	for try := range undoTries {
 		if try > 0 {
 			if err := may(); err != nil {
 				return append(tries, err)
 			}
 		}
-		err := c.Driver.DeleteVolume(ctx, request)
-		if err == nil || fault.IsNotFound(err) {
+		err := c.Driver.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: handle, Secrets: s.secrets})
+		switch {
+		case fault.IsNotFound(err):
+			c.tellUnknown(ctx, s, provision.UnknownToDriver(handle, err))
+			return nil
+		case err == nil:
 			return nil
 		}
 		tries = append(tries, err)
@@ -134,8 +138,14 @@ func (c *Controller) deleteVolume(ctx context.Context, request *csi.DeleteVolume
 	return tries
 }
 
-// page bounds one answer of the search for a holder.
-const page = 500
+// tellUnknown tells that a wrong volume may be left, also when nobody waits for another one any more.
+func (c *Controller) tellUnknown(ctx context.Context, s settlement, err error) {
+	claim := s.claim
+	if claim == nil {
+		claim = ghost(s.attempt.Ref)
+	}
+	c.tell(ctx, claim, err, fault.Sentence(err))
+}
 
 // fetchHolder finds the PersistentVolume that holds a handle, or nil. The cache knows most of them, and may show one that is gone; that
 // it has none proves nothing, so all are read live, in pages, with the likeliest name first.
@@ -166,23 +176,13 @@ func (c *Controller) fetchHolder(ctx context.Context, handle string, attempt *pr
 }
 
 func (c *Controller) searchHolder(ctx context.Context, handle string, attempt *provision.Attempt) (*corev1.PersistentVolume, error) {
-	options := metav1.ListOptions{Limit: page}
-	for {
-		answer, err := c.Client.List(ctx, kube.ResourceOf[*corev1.PersistentVolume](), "", options)
+	for volume, err := range kube.FetchAll[*corev1.PersistentVolume](ctx, c.Client, "", metav1.ListOptions{}) {
 		if err != nil {
 			return nil, err
 		}
-		list, ok := answer.(*corev1.PersistentVolumeList)
-		if !ok {
-			return nil, fmt.Errorf("listing PersistentVolumes: got %T", answer)
-		}
-		for i := range list.Items {
-			if holds, err := c.config.Holds(&list.Items[i], attempt, handle); err != nil || holds {
-				return &list.Items[i], err
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return nil, nil
+		if holds, err := c.config.Holds(volume, attempt, handle); err != nil || holds {
+			return volume, err
 		}
 	}
+	return nil, nil
 }

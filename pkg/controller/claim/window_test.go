@@ -118,11 +118,7 @@ func TestClaimGoesBeforeItsTurn(t *testing.T) {
 		}
 	})
 	t.Run("the first call for another node", func(t *testing.T) {
-		h := kit.New(t)
-		h.Driver.Capabilities = withTopology()
-		h.Put(kit.Class(kit.ClassName, kit.WaitForConsumer),
-			kit.Claim("data", kit.OnNode("n1")), kit.Node("n1", map[string]string{"zone": "a"}), kit.CSINode("n1", "zone"),
-			kit.Node("n2", map[string]string{"zone": "b"}), kit.CSINode("n2", "zone"))
+		h := scheduled(t)
 		h.Play(kit.Binder(h.API))
 		h.Driver.Next("CreateVolume", kit.Reply{Code: codes.DeadlineExceeded, Text: "late", Done: true})
 		h.Horizon = 100 * time.Millisecond

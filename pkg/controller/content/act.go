@@ -53,7 +53,7 @@ func (r *round) act(ctx context.Context, in snapshot.ContentInput, step snapshot
 	case snapshot.Record:
 		return r.record(ctx, step)
 	case snapshot.Confirm:
-		return r.confirm(ctx)
+		return r.confirmed(ctx, in)
 	default:
 		return r.write(ctx, step)
 	}
@@ -63,7 +63,7 @@ func (r *round) act(ctx context.Context, in snapshot.ContentInput, step snapshot
 func (r *round) write(ctx context.Context, step snapshot.ContentStep) (next, error) {
 	switch step := step.(type) {
 	case snapshot.Mark:
-		return r.unlessGone(r.mark(ctx, ""))
+		return r.unlessGone(r.mark(ctx, nil))
 	case snapshot.DropMark:
 		return r.unlessGone(r.dropMark(ctx))
 	case snapshot.ClearStatus:
@@ -147,13 +147,21 @@ func (r *round) tell(told *snapshot.Told) {
 	}
 }
 
-// mark writes the being-created mark, and the parameters of the create if they are not on record. Both are
-// keys that only we write, so they need no lock, and a stale copy cannot wipe what others have written.
-func (r *round) mark(ctx context.Context, parameters string) error {
-	marked, err := kube.PatchOwnFields(ctx, r.Client, r.content, func(c *kube.Content) {
+// mark writes the being-created mark, and with it parameters and name of the create where they are not on record. That they are not is what
+// the copy shows, and another process of ours may have put its own there since, so the record needs the lock: whoever replaces it asks
+// for a second snapshot. The mark alone is the same whoever writes it.
+func (r *round) mark(ctx context.Context, create *snapshot.Create) error {
+	patch := kube.PatchOwnFields[*kube.Content]
+	if create != nil {
+		patch = kube.Patch[*kube.Content]
+	}
+	marked, err := patch(ctx, r.Client, r.content, func(c *kube.Content) {
 		kube.SetAnnotation(c, wellknown.AnnBeingCreated, wellknown.AnnMarkYes)
-		if parameters != "" {
-			kube.SetAnnotation(c, wellknown.AnnSnapshotParameters, parameters)
+		if create != nil {
+			kube.SetAnnotation(c, wellknown.AnnSnapshotName, create.Request.GetName())
+		}
+		if create != nil && create.Parameters != "" {
+			kube.SetAnnotation(c, wellknown.AnnSnapshotParameters, create.Parameters)
 		}
 	})
 	if err != nil {
@@ -175,6 +183,15 @@ func (r *round) dropMark(ctx context.Context) error {
 	return nil
 }
 
+// confirmed is confirm, and tells users what right is missing for it: nobody else sees why the content does not go.
+func (r *round) confirmed(ctx context.Context, in snapshot.ContentInput) (next, error) {
+	next, err := r.confirm(ctx)
+	if in.Content.DeletionTimestamp != nil && apierrors.IsForbidden(err) {
+		return r.record(ctx, snapshot.LackRight(in, err))
+	}
+	return next, err
+}
+
 // confirm reads what permits a deletion. The cache is not enough: it may show a policy that was changed, or
 // miss a snapshot that lives.
 func (r *round) confirm(ctx context.Context) (next, error) {
@@ -190,12 +207,18 @@ func (r *round) confirm(ctx context.Context) (next, error) {
 	r.assume(content)
 	// That a snapshot is being deleted cannot be taken back, so this one answer of the cache is certain.
 	state := r.cachedState(content)
+	var found *snapv1.VolumeSnapshot
 	if state != snapshot.Deleting {
-		if state, err = r.fetchState(ctx, content); err != nil {
+		if found, state, err = r.fetchSnapshot(ctx, content); err != nil {
 			return ends, err
 		}
 	}
-	counted, err := r.isCountedOn(ctx, content)
+	counted := false
+	if r.Snapshots == nil {
+		counted, err = r.searchCounting(ctx, content, found, state)
+	} else {
+		counted, err = r.isCountedOn(ctx, content)
+	}
 	if err != nil {
 		return ends, err
 	}
@@ -205,26 +228,31 @@ func (r *round) confirm(ctx context.Context) (next, error) {
 	if r.shared, err = r.fetchSharer(ctx, content); err != nil {
 		return ends, err
 	}
-	r.live, r.state = true, state
+	r.live, r.state, r.taken = true, state, takenOf(found, content)
 	return goesOn, nil
 }
 
-func (r *round) fetchState(ctx context.Context, content *kube.Content) (snapshot.SnapshotState, error) {
+// fetchSnapshot reads the snapshot of the name that the content refers to, and says what it means for the content; nil where there is none.
+func (r *round) fetchSnapshot(ctx context.Context, content *kube.Content) (*snapv1.VolumeSnapshot, snapshot.SnapshotState, error) {
 	found, err := kube.Fetch[*snapv1.VolumeSnapshot](ctx, r.Client, snapshotKey(content))
 	switch {
 	case kube.IsGone(err):
-		return snapshot.StateOf(&content.VolumeSnapshotContent, nil), nil
+		return nil, snapshot.StateOf(&content.VolumeSnapshotContent, nil), nil
 	case apierrors.IsForbidden(err):
-		return snapshot.Unknown, nil
+		return nil, snapshot.Unknown, nil
 	case err != nil:
-		return snapshot.Unknown, fmt.Errorf("reading the content's snapshot: %w", err)
+		return nil, snapshot.Unknown, fmt.Errorf("reading the content's snapshot: %w", err)
 	}
-	return snapshot.StateOf(&content.VolumeSnapshotContent, found), nil
+	return found, snapshot.StateOf(&content.VolumeSnapshotContent, found), nil
 }
 
-// clearStatus takes back what said that data exists, and the error of an earlier try, which is over.
+// clearStatus takes back what said that data exists, and the error of an earlier try, which is over. What is left is an empty status, also
+// where none was: without one the handle in the source would still count.
 func (r *round) clearStatus(ctx context.Context, told *snapshot.Told) error {
 	written, err := kube.PatchOwnStatus(ctx, r.Client, r.content, func(c *kube.Content) {
+		if c.Status == nil {
+			c.Status = &snapv1.VolumeSnapshotContentStatus{}
+		}
 		c.Status.SnapshotHandle, c.Status.ReadyToUse, c.Status.CreationTime, c.Status.RestoreSize = nil, nil, nil, nil
 		c.Status.Error = nil
 	})

@@ -26,7 +26,7 @@ func (r *round) create(ctx context.Context, in snapshot.ContentInput, step snaps
 		return r.withoutSecret(ctx, in, step, err)
 	}
 	if step.Mark || step.Parameters != "" {
-		if err := r.mark(ctx, step.Parameters); err != nil {
+		if err := r.mark(ctx, &step); err != nil {
 			return err
 		}
 	}
@@ -45,6 +45,7 @@ func (r *round) create(ctx context.Context, in snapshot.ContentInput, step snaps
 		r.remember(r.content.UID, in.Attempt)
 		return fault.RetryAfter(err, soon)
 	}
+	in.Now = r.Clock.Now() // a call that took long is waited after, not through
 	return r.settle(ctx, snapshot.AfterCreate(in, snapshot.AnswerOf(made), err), err)
 }
 
@@ -85,10 +86,11 @@ func (r *round) poll(ctx context.Context, in snapshot.ContentInput, step snapsho
 		return ctx.Err()
 	case in.Unlisted && in.Attempt.Listed:
 		// It was there and is lost.
-	case err != nil && step.Again != nil && !fault.IsNotFound(err):
-		in.Attempt.Listed = false // what the driver may take now in place of a lost one, the list has not shown
+	case step.AsksByName(err):
+		in.Attempt = in.Attempt.Asking()
 		return r.create(ctx, in, *step.Again)
 	}
+	in.Now = r.Clock.Now()
 	return r.settle(ctx, snapshot.AfterPoll(in, snapshot.AnswerOf(found), err), err)
 }
 
@@ -101,6 +103,7 @@ func (r *round) look(ctx context.Context, in *snapshot.ContentInput, step snapsh
 	if step.Get {
 		found, err := r.Driver.GetSnapshot(ctx, &csi.GetSnapshotRequest{SnapshotId: step.Handle, Secrets: secrets})
 		if err == nil && found.GetSnapshotId() == step.Handle {
+			in.Attempt.Seen = true
 			return found, nil
 		}
 		failed = err
@@ -139,6 +142,7 @@ func (r *round) delete(ctx context.Context, in snapshot.ContentInput, step snaps
 	if errors.Is(err, errChanged) {
 		return fault.RetryAfter(err, soon)
 	}
+	in.Now = r.Clock.Now()
 	after := snapshot.AfterDelete(in, err)
 	if after.Attempt.Deleted {
 		err = nil

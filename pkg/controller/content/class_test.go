@@ -3,6 +3,8 @@
 package content
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
@@ -46,9 +48,12 @@ func TestClassOfAnotherDriverGoes(t *testing.T) {
 		if len(h.Driver.Calls()) > 0 {
 			t.Fatalf("%s: S51 taken with a class of others", name)
 		}
+		if says := fmt.Sprint(h.Recorder.Events()); !strings.Contains(says, `is of driver "other", but`) {
+			t.Errorf("%s: nobody says what it waits for: %s", name, says)
+		}
 		goes(h)
 		h.Settle()
-		if got := now(h, c); got.Status == nil || !*got.Status.ReadyToUse {
+		if got := now(h, c); got.Status == nil || !*got.Status.ReadyToUse || got.Status.Error != nil {
 			t.Errorf("%s: %+v\n%s", name, got.Status, h.Trace())
 		}
 	}

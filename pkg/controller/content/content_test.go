@@ -328,7 +328,7 @@ func TestForeignContentsAreIgnored(t *testing.T) {
 	h, _ := start(t)
 	bound(h, func(c *kube.Content) { c.Spec.Driver = "other.example" })
 	h.Put(kit.SnapshotClass("theirs", func(c *snapv1.VolumeSnapshotClass) { c.Driver = "other.example" }),
-		kit.NamedContent("theirs", func(c *kube.Content) { c.Spec.VolumeSnapshotClassName = kit.Ptr("theirs") }))
+		kit.NamedContent("theirs", kit.Taken("x"), func(c *kube.Content) { c.Spec.VolumeSnapshotClassName = kit.Ptr("theirs") }))
 	h.Settle()
 	if len(h.Log.Lines()) > 0 {
 		t.Errorf("S51 %v", h.Log.Lines())

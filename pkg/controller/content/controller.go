@@ -88,7 +88,7 @@ func New(options Options, deps Deps) *Controller {
 	}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax,
-		Clock: deps.Clock, Lane: c.lane, RetriesApart: true, ID: c.id,
+		Clock: deps.Clock, All: c.all, Lane: c.lane, RetriesApart: true, ID: c.id,
 	})
 	return c
 }
@@ -97,6 +97,14 @@ func New(options Options, deps Deps) *Controller {
 func (c *Controller) Run(ctx context.Context) error {
 	c.begin()
 	return c.queue.Run(ctx)
+}
+
+// all are the contents to begin with.
+func (c *Controller) all() (keys []reconcile.Key) {
+	for _, content := range c.Contents.All() {
+		keys = append(keys, c.OnContent(kube.Change[*kube.Content]{New: content})...)
+	}
+	return keys
 }
 
 // maxSteps bounds one look at a content; the longest road there is has fewer.

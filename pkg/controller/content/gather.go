@@ -5,6 +5,8 @@ package content
 import (
 	"time"
 
+	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
@@ -20,6 +22,8 @@ type round struct {
 	state snapshot.SnapshotState
 	// shared names a content that keeps the same snapshot at the driver, as found then.
 	shared string
+	// taken is when that says that it was taken.
+	taken *metav1.Time
 	// called says that the driver was asked once.
 	called bool
 	// failed is the error of that call.
@@ -53,6 +57,9 @@ func (r *round) gather() (snapshot.ContentInput, bool) {
 	if !r.live {
 		in.Snapshot = r.cachedState(content)
 	}
+	if in.Taken = r.taken; in.Taken == nil {
+		in.Taken = r.takenAt(content)
+	}
 	return in, true
 }
 
@@ -72,6 +79,26 @@ func (c *Controller) cachedState(content *kube.Content) snapshot.SnapshotState {
 		found = nil
 	}
 	return snapshot.StateOf(&content.VolumeSnapshotContent, found)
+}
+
+// takenAt is when the content's snapshot says that it was taken. What the cache shows of that stays true.
+func (c *Controller) takenAt(content *kube.Content) *metav1.Time {
+	if c.Snapshots == nil || hasHandle(content) {
+		return nil // nobody asks
+	}
+	s, ok := c.Snapshots.Lookup(snapshotKey(content))
+	if !ok {
+		return nil
+	}
+	return takenOf(s, content)
+}
+
+// takenOf is when a snapshot of the name that the content refers to says that it was taken, if it is the content's; s is nil when there is none.
+func takenOf(s *snapv1.VolumeSnapshot, content *kube.Content) *metav1.Time {
+	if s == nil || s.UID != content.Spec.VolumeSnapshotRef.UID || s.Status == nil {
+		return nil
+	}
+	return s.Status.CreationTime
 }
 
 func snapshotKey(content *kube.Content) kube.Key {

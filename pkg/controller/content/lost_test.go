@@ -3,6 +3,7 @@
 package content
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/csi-tandem/csi-tandem/pkg/capability"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
@@ -139,6 +141,14 @@ func TestNoReplacement(t *testing.T) {
 		"a content has it": func(h *kit.Harness, c *kube.Content) {
 			id := lose(h, c)
 			h.Stores.Hold()
+			h.Put(kit.Content(kit.Snapshot("other", "data"), "", func(c *kube.Content) {
+				c.Spec.Source = snapv1.VolumeSnapshotContentSource{SnapshotHandle: &id}
+			}))
+		},
+		"a content has it, and at first nobody can tell": func(h *kit.Harness, c *kube.Content) {
+			id := lose(h, c)
+			h.Stores.Hold()
+			h.API.Script(kit.Rule{Verb: "list", Resource: "volumesnapshotcontents", Err: apierrors.NewInternalError(errors.New("etcd")), Times: 2})
 			h.Put(kit.Content(kit.Snapshot("other", "data"), "", func(c *kube.Content) {
 				c.Spec.Source = snapv1.VolumeSnapshotContentSource{SnapshotHandle: &id}
 			}))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/binding"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
@@ -17,9 +18,6 @@ import (
 // isCountedOn looks for a living snapshot that counts on a content which does not point at it any more: an
 // edited reference must not cost that snapshot its data. The cache says whom to ask.
 func (r *round) isCountedOn(ctx context.Context, content *kube.Content) (bool, error) {
-	if r.Snapshots == nil {
-		return false, nil
-	}
 	for _, s := range r.Snapshots.ByIndex(kube.ByContent, content.Name) {
 		if s.DeletionTimestamp != nil || !binding.CountsOn(s, content.Name) {
 			continue
@@ -36,14 +34,45 @@ func (r *round) isCountedOn(ctx context.Context, content *kube.Content) (bool, e
 	return false, nil
 }
 
+// searchCounting is isCountedOn without a cache, of a content whose deletion the snapshot that it points at does not forbid. Where that one
+// counts on the content and goes, as is ordinary, nobody else is looked for. Whoever may not search does not know, and deletes nothing; only
+// where no snapshot may be read the other half's mark has to do.
+func (r *round) searchCounting(ctx context.Context, content *kube.Content, referred *snapv1.VolumeSnapshot, state snapshot.SnapshotState) (bool, error) {
+	ordinary := state == snapshot.Deleting && binding.CountsOn(referred, content.Name)
+	if content.DeletionTimestamp == nil || ordinary || state == snapshot.Unknown || state == snapshot.Alive {
+		return false, nil
+	}
+	for s, err := range kube.FetchAll[*snapv1.VolumeSnapshot](ctx, r.Client, "", metav1.ListOptions{}) {
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("looking for a snapshot that has its data in the content: %w", err)
+		case s.DeletionTimestamp == nil && binding.CountsOn(s, content.Name):
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // fetchSharer names another content that stays and has the same snapshot at the driver, empty when there is
 // none. An administrator makes such contents to use one snapshot in two namespaces.
+//
+// The cache says whom to read. Where it holds the contents of one node only, the others are searched for: one
+// of another node, or of none, keeps the snapshot as well.
 func (r *round) fetchSharer(ctx context.Context, content *kube.Content) (string, error) {
 	id := snapshot.DataHandle(&content.VolumeSnapshotContent)
 	if id == "" {
 		return "", nil
 	}
 	handle := kube.HandleKey(content.Spec.Driver, id)
+	keeps := func(live *kube.Content) (bool, error) {
+		if live.UID == content.UID || kube.ContentHandle(live) != handle {
+			return false, nil
+		}
+		return r.stays(ctx, live)
+	}
+	if r.options.NodeDeployment {
+		return r.search(ctx, id, keeps)
+	}
 	for _, other := range r.Contents.ByIndex(kube.ByHandle, handle) {
 		if other.UID == content.UID {
 			continue
@@ -54,11 +83,21 @@ func (r *round) fetchSharer(ctx context.Context, content *kube.Content) (string,
 			continue
 		case err != nil:
 			return "", fmt.Errorf("reading another content with the same handle: %w", err)
-		case kube.ContentHandle(live) != handle:
-			continue
 		}
-		stays, err := r.stays(ctx, live)
-		if err != nil || stays {
+		if found, err := keeps(live); err != nil || found {
+			return live.Name, err
+		}
+	}
+	return "", nil
+}
+
+// search names the first content that fits, of all that there are, read live; empty when none does.
+func (r *round) search(ctx context.Context, id string, fits func(*kube.Content) (bool, error)) (string, error) {
+	for live, err := range kube.FetchAll[*kube.Content](ctx, r.Client, "", metav1.ListOptions{}) {
+		if err != nil {
+			return "", fmt.Errorf("looking for the content of snapshot %q: %w", id, err)
+		}
+		if found, err := fits(live); err != nil || found {
 			return live.Name, err
 		}
 	}
@@ -71,7 +110,7 @@ func (r *round) stays(ctx context.Context, content *kube.Content) (bool, error) 
 	if content.DeletionTimestamp == nil {
 		return true, nil
 	}
-	state, err := r.fetchState(ctx, content)
+	_, state, err := r.fetchSnapshot(ctx, content)
 	if err != nil {
 		return false, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -111,12 +112,15 @@ func TestEditedReference(t *testing.T) {
 		"another name":              func(c *kube.Content) { c.Spec.VolumeSnapshotRef.Name = "x" },
 		"another name, without uid": func(c *kube.Content) { c.Spec.VolumeSnapshotRef.Name, c.Spec.VolumeSnapshotRef.UID = "x", "" },
 	} {
-		for _, knows := range []bool{false, true} {
-			h, _ := start(t)
+		for _, row := range []struct {
+			knows bool
+			sees  func(*Deps)
+		}{{false, func(*Deps) {}}, {true, func(*Deps) {}}, {false, unseen}, {true, unseen}} {
+			h, _ := start(t, row.sees)
 			c := bound(h)
 			h.Put(kit.With(kit.Snapshot("going", "data"), kit.Finalizers("example.com/x"), kit.Deleted))
 			h.Settle()
-			if knows {
+			if row.knows {
 				kit.Edit(h.API, kube.Key{Namespace: kit.Namespace, Name: "snap"}, kit.BoundContent(c.Name))
 			}
 			kit.Edit(h.API, kube.KeyOf(c), edit)
@@ -126,6 +130,7 @@ func TestEditedReference(t *testing.T) {
 				t.Errorf("%s: a living snapshot has lost its data\n%s", name, h.Trace())
 			}
 			kit.Remove[*snapv1.VolumeSnapshot](h.API, kube.Key{Namespace: kit.Namespace, Name: "snap"})
+			mark(h, c)
 			h.Settle()
 			if len(h.Driver.Calls("DeleteSnapshot")) != 1 || now(h, c) != nil {
 				t.Errorf("%s: left: %v\n%s", name, h.State(), h.Trace())
@@ -145,5 +150,45 @@ func TestStrangersHoldNothing(t *testing.T) {
 	h.Settle()
 	if len(h.Driver.Calls("DeleteSnapshot")) != 1 || now(h, c) != nil {
 		t.Errorf("left: %v\n%s", h.State(), h.Trace())
+	}
+}
+
+// TestReferenceThatLeadsNowhereIsSearchedFor (I3): without a cache of snapshots only a search tells whether one counts on the content. A program that
+// takes a search that failed for an empty one deletes all the same; and one that searches before each deletion has a large cluster list all
+// snapshots for each.
+func TestReferenceThatLeadsNowhereIsSearchedFor(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "snapshot.storage.k8s.io", Resource: "volumesnapshots"}, "",
+		errors.New(`User "system:serviceaccount:csi:driver" cannot list resource "volumesnapshots" in API group "snapshot.storage.k8s.io" at the cluster scope`))
+	for name, failure := range map[string]error{"in vain": apierrors.NewInternalError(errors.New("etcd")), "without the right": forbidden} {
+		h, _ := start(t, unseen)
+		c := bound(h)
+		h.Settle()
+		kit.Edit(h.API, kube.KeyOf(c), func(c *kube.Content) { c.Spec.VolumeSnapshotRef.Name = "x" })
+		h.API.Script(kit.Rule{Verb: "list", Resource: "volumesnapshots", Err: failure})
+		kit.Remove[*kube.Content](h.API, kube.KeyOf(c))
+		h.Horizon = 10 * time.Minute
+		h.Settle()
+		if len(h.Driver.Calls("DeleteSnapshot")) > 0 || now(h, c) == nil {
+			t.Errorf("%s: unknown is not no\n%s", name, h.Trace())
+		}
+		told := strings.Join(h.Recorder.Events(), "\n")
+		if says := strings.Contains(told, "deploy/snapshotter/rbac.yaml to system:serviceaccount:csi:driver"); says != (failure == forbidden) || strings.Count(told, "\n") > 1 {
+			t.Errorf("%s: told %s", name, told)
+		}
+	}
+	h, _ := start(t, unseen)
+	c := bound(h)
+	h.Settle()
+	kit.Edit(h.API, kube.Key{Namespace: kit.Namespace, Name: "snap"}, kit.BoundContent(c.Name))
+	deleteBoth(h, c)
+	mark(h, c)
+	h.Settle()
+	for _, r := range h.API.Requests() {
+		if r.Verb == "list" && r.Resource == "volumesnapshots" {
+			t.Errorf("an ordinary deletion lists all snapshots\n%s", h.Trace())
+		}
+	}
+	if now(h, c) != nil {
+		t.Errorf("left: %v", h.State())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,8 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
-// forgetful is a driver that has no GetSnapshot, and a list perhaps, gives a new id to each snapshot, may lose what is not ready, and fails as the dice say.
+// forgetful is a driver that has GetSnapshot in some of its lives, and a list perhaps, gives a new id to each snapshot, may lose what is not ready, and
+// fails as the dice say.
 type forgetful struct {
 	*dice
 	h *kit.Harness
@@ -75,7 +77,7 @@ func (d *forgetful) fails(op fault.Operation) (before, after error) {
 	switch x := d.Intn(10); {
 	case x < 2:
 		return fault.New(op, status.Error(early[d.Intn(len(early))], "before")), nil
-	case x < 5 && op != fault.ListSnapshots:
+	case x < 5 && op != fault.ListSnapshots && op != fault.GetSnapshot:
 		return nil, fault.New(op, status.Error(late[d.Intn(len(late))], "after"))
 	}
 	return nil, nil
@@ -115,8 +117,19 @@ func (d *forgetful) DeleteSnapshot(_ context.Context, request *csi.DeleteSnapsho
 	return after
 }
 
-func (d *forgetful) GetSnapshot(context.Context, *csi.GetSnapshotRequest) (*csi.Snapshot, error) {
-	return nil, fault.New(fault.GetSnapshot, status.Error(codes.Unimplemented, "x"))
+func (d *forgetful) GetSnapshot(_ context.Context, request *csi.GetSnapshotRequest) (*csi.Snapshot, error) {
+	if err, _ := d.fails(fault.GetSnapshot); err != nil {
+		d.say("get: %v", err)
+		return nil, err
+	}
+	for _, s := range d.byName {
+		if s.id == request.GetSnapshotId() {
+			d.say("get: %s", s.id)
+			return s.answer(), nil
+		}
+	}
+	d.say("get: no %s", request.GetSnapshotId())
+	return nil, fault.New(fault.GetSnapshot, status.Error(codes.NotFound, "x"))
 }
 
 func (d *forgetful) ListSnapshots(_ context.Context, request *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
@@ -182,11 +195,14 @@ func newLife(t *testing.T, seed int64) *life {
 	return l
 }
 
-// begin starts a process.
+// begin starts a process, of a driver that may have learnt GetSnapshot or forgotten it.
 func (l *life) begin() {
-	live(l.h, func(deps *Deps) {
-		deps.Driver, deps.Capabilities = l.driver, capability.Of(nil, l.driver.can...)
-	})
+	can := slices.Clip(l.driver.can)
+	if l.driver.Intn(3) == 0 {
+		l.driver.say("-- with GetSnapshot")
+		can = append(can, csi.ControllerServiceCapability_RPC_GET_SNAPSHOT)
+	}
+	live(l.h, func(deps *Deps) { deps.Driver, deps.Capabilities = l.driver, capability.Of(nil, can...) })
 }
 
 // fail lets writes fail, before they have an effect or after.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
@@ -58,33 +57,19 @@ func (r *round) remove(ctx context.Context, in snapshot.ContentInput, step snaps
 	return r.settle(ctx, after, err)
 }
 
-// page bounds one answer of the search for a holder.
-const page = 500
-
-// fetchHolder names a content that has a snapshot, empty when none has. The cache answers first; that it has none proves
-// nothing, so all are read live. It is a search that few drivers ever cause.
+// fetchHolder names a content that has a snapshot, empty when none has. The cache knows most of them, and may show one that is gone; that
+// it has none proves nothing, so all are read live. It is a search that few drivers ever cause.
 func (r *round) fetchHolder(ctx context.Context, id string) (string, error) {
 	handle := kube.HandleKey(r.DriverName, id)
-	if cached := r.Contents.ByIndex(kube.ByHandle, handle); len(cached) > 0 {
-		return cached[0].Name, nil
-	}
-	options := metav1.ListOptions{Limit: page}
-	for {
-		answer, err := r.Client.List(ctx, kube.ResourceOf[*kube.Content](), "", options)
-		if err != nil {
-			return "", fmt.Errorf("looking for the content of snapshot %q: %w", id, err)
-		}
-		list, ok := answer.(*kube.ContentList)
-		if !ok {
-			return "", fmt.Errorf("listing contents: got %T", answer)
-		}
-		for i := range list.Items {
-			if kube.ContentHandle(&list.Items[i]) == handle {
-				return list.Items[i].Name, nil
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return "", nil
+	for _, cached := range r.Contents.ByIndex(kube.ByHandle, handle) {
+		live, err := kube.Fetch[*kube.Content](ctx, r.Client, kube.KeyOf(cached))
+		switch {
+		case kube.IsGone(err):
+		case err != nil:
+			return "", fmt.Errorf("reading another content with the same handle: %w", err)
+		case kube.ContentHandle(live) == handle:
+			return live.Name, nil
 		}
 	}
+	return r.search(ctx, id, func(live *kube.Content) (bool, error) { return kube.ContentHandle(live) == handle, nil })
 }

@@ -3,9 +3,7 @@
 package content
 
 import (
-	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,10 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/clock"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
-	"github.com/csi-tandem/csi-tandem/pkg/throttle"
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
@@ -107,8 +103,8 @@ func TestNothingIsLeftOfTheNameAtTheEnd(t *testing.T) {
 	}
 }
 
-// What is only another answer to the name is no proof that it may go when the policy has changed to Retain meanwhile, or when another content
-// has it. Catches a room that carries out what it once decided.
+// What is only another answer to the name is no proof that it may go when the policy has changed to Retain meanwhile, when another content
+// has it, or when it is of another volume. Catches a room that carries out what it once decided, and one that removes whatever it is answered.
 func TestAnotherAnswerStaysWithWhoKeepsIt(t *testing.T) {
 	id := func(c *kube.Content) string {
 		return kit.SnapshotHandle("snapshot-" + string(c.Spec.VolumeSnapshotRef.UID))
@@ -123,10 +119,16 @@ func TestAnotherAnswerStaysWithWhoKeepsIt(t *testing.T) {
 				c.Spec.Source = snapv1.VolumeSnapshotContentSource{SnapshotHandle: &handle}
 			}))
 		},
+		"another volume": func(*kit.Harness, *kube.Content) {},
 	} {
 		t.Run(title, func(t *testing.T) {
 			h, c := lister(t)
-			h.Driver.Next("CreateSnapshot", kit.Reply{Snapshot: underAnotherID}, kit.Reply{Meanwhile: func() { keeps(h, c) }})
+			h.Driver.Next("CreateSnapshot", kit.Reply{Snapshot: underAnotherID}, kit.Reply{Meanwhile: func() { keeps(h, c) }, Snapshot: func(s *csi.Snapshot) *csi.Snapshot {
+				if title == "another volume" {
+					s.SourceVolumeId = title
+				}
+				return s
+			}})
 			h.Horizon = 0
 			h.Settle()
 			deleteBoth(h, c)
@@ -155,6 +157,7 @@ func TestDeletionEndsWhateverIsAnswered(t *testing.T) {
 		"late":                    {Times: 9999, Code: codes.DeadlineExceeded, Text: "x"},
 		"vague":                   {Times: 9999, Code: codes.Internal, Text: "x"},
 		"refused at the door":     {Times: 9999, Code: codes.PermissionDenied, Text: "x"},
+		"it takes it for another": {Times: 9999, Code: codes.AlreadyExists, Text: "x"},
 		"refused":                 {Times: 9999, Code: codes.InvalidArgument, Text: "x"},
 		"the volume is gone, too": {Times: 9999, Code: codes.NotFound, Text: "x"},
 	} {
@@ -192,62 +195,6 @@ func TestNoQuestionBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// crowded is a driver behind gates that let one deletion through at a time, and each has to wait for another one.
-type crowded struct {
-	Driver
-	clock *slow
-	// entered hears of each deletion at the driver; one of nothing stays there until it is told to leave.
-	entered, leave chan struct{}
-	// before is done before a deletion asks for its turn.
-	before func()
-}
-
-// slow is a clock that goes on by two seconds whenever it is looked at.
-type slow struct {
-	clock.WithTicker
-	looks atomic.Int64
-	// next is done at the next look.
-	next atomic.Pointer[func()]
-}
-
-func (c *slow) Now() time.Time {
-	if next := c.next.Swap(nil); next != nil {
-		(*next)()
-	}
-	return c.WithTicker.Now().Add(time.Duration(c.looks.Add(1)) * 2 * time.Second)
-}
-
-// inside is the driver behind the gates.
-type inside struct {
-	*kit.Driver
-	entered, leave chan struct{}
-}
-
-func (d inside) DeleteSnapshot(ctx context.Context, request *csi.DeleteSnapshotRequest) error {
-	if request.GetSnapshotId() != "" {
-		return d.Driver.DeleteSnapshot(ctx, request)
-	}
-	d.entered <- struct{}{}
-	<-d.leave
-	return nil
-}
-
-func crowd(h *kit.Harness, before func()) crowded {
-	d := crowded{clock: &slow{WithTicker: h.Clock}, entered: make(chan struct{}), leave: make(chan struct{}), before: before}
-	d.Driver = throttle.New(inside{h.Driver, d.entered, d.leave}, throttle.Options{Most: 1, Deadline: time.Hour, Clock: d.clock})
-	return d
-}
-
-func (d crowded) DeleteSnapshot(ctx context.Context, request *csi.DeleteSnapshotRequest) error {
-	d.before()
-	go func() { _ = d.Driver.DeleteSnapshot(context.WithoutCancel(ctx), &csi.DeleteSnapshotRequest{}) }()
-	<-d.entered
-	// The other one leaves when this one has asked for its turn.
-	leaves := func() { go func() { d.leave <- struct{}{} }() }
-	d.clock.next.Store(&leaves)
-	return d.Driver.DeleteSnapshot(ctx, request)
-}
-
 // The removal of what was taken in the place of a lost snapshot waits for its turn, and an import takes hold of it meanwhile. Catches a
 // room that deletes the data of a living content on the strength of an old look.
 func TestReplacementFindsAHolderBeforeItsTurn(t *testing.T) {
@@ -256,7 +203,7 @@ func TestReplacementFindsAHolderBeforeItsTurn(t *testing.T) {
 	imported := false
 	h.Restart()
 	live(h, func(d *Deps) {
-		d.Driver = crowd(h, func() {
+		d.Driver = kit.Crowd(h, func() {
 			if !imported {
 				h.Put(kit.Content(kit.Snapshot("other", "data"), "", func(c *kube.Content) {
 					c.Spec.Source = snapv1.VolumeSnapshotContentSource{SnapshotHandle: &id}

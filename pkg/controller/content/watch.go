@@ -19,16 +19,10 @@ import (
 // Watch puts the keys of what changes into the queue. snapshots is nil where they may not be watched.
 func (c *Controller) Watch(contents *kube.Informer[*kube.Content], classes *kube.Informer[*snapv1.VolumeSnapshotClass],
 	snapshots *kube.Informer[*snapv1.VolumeSnapshot]) {
-	contents.OnChange(func(change kube.Change[*kube.Content]) { c.add(c.OnContent(change)) })
-	classes.OnChange(func(change kube.Change[*snapv1.VolumeSnapshotClass]) { c.add(c.OnClass(change)) })
+	contents.OnChange(func(change kube.Change[*kube.Content]) { c.queue.Hear(c.OnContent(change)) })
+	classes.OnChange(func(change kube.Change[*snapv1.VolumeSnapshotClass]) { c.queue.Hear(c.OnClass(change)) })
 	if snapshots != nil {
-		snapshots.OnChange(func(change kube.Change[*snapv1.VolumeSnapshot]) { c.add(c.OnSnapshot(change)) })
-	}
-}
-
-func (c *Controller) add(keys []reconcile.Key) {
-	for _, key := range keys {
-		c.queue.Add(key)
+		snapshots.OnChange(func(change kube.Change[*snapv1.VolumeSnapshot]) { c.queue.Hear(c.OnSnapshot(change)) })
 	}
 }
 
@@ -52,7 +46,8 @@ func (c *Controller) OnContent(change kube.Change[*kube.Content]) []reconcile.Ke
 		!equality.Semantic.DeepEqual(change.Old.Spec, change.New.Spec),
 		change.Old.GroupHandle() != change.New.GroupHandle(),
 		!maps.Equal(othersAnnotations(change.Old), othersAnnotations(change.New)),
-		c.isOpen(change.New.UID) && isMarked(change.Old) && !isMarked(change.New):
+		c.isOpen(change.New.UID) && isMarked(change.Old) && !isMarked(change.New),
+		isRemedied(change.Old, change.New) && !c.isOpen(change.New.UID):
 		return key
 	default:
 		return nil
@@ -69,7 +64,16 @@ func othersAnnotations(content *kube.Content) map[string]string {
 	others := maps.Clone(content.Annotations)
 	delete(others, wellknown.AnnBeingCreated)
 	delete(others, wellknown.AnnSnapshotParameters)
+	delete(others, wellknown.AnnSnapshotName)
 	return others
+}
+
+// isRemedied tells that a content which fails got the mark, or other parameters: the messages advise users to write there what else we alone do.
+// Our own write to one that failed before costs a look, which finds that it has to wait.
+func isRemedied(before, after *kube.Content) bool {
+	failing := after.Status != nil && after.Status.Error != nil && !hasHandle(after)
+	return failing && (!isMarked(before) && isMarked(after) ||
+		before.Annotations[wellknown.AnnSnapshotParameters] != after.Annotations[wellknown.AnnSnapshotParameters])
 }
 
 func isMarked(content *kube.Content) bool {
@@ -86,9 +90,11 @@ func (c *Controller) OnClass(change kube.Change[*snapv1.VolumeSnapshotClass]) []
 	}
 	var keys []reconcile.Key
 	for _, content := range c.Contents.ByIndex(kube.BySnapshotClass, class.Name) {
-		ready := content.Status != nil && content.Status.ReadyToUse != nil && *content.Status.ReadyToUse
-		if content.Spec.Driver == c.DriverName && (!ready || content.DeletionTimestamp != nil) {
+		if content.Spec.Driver == c.DriverName && (!isReady(content) || content.DeletionTimestamp != nil) {
 			keys = append(keys, reconcile.Key{Name: content.Name})
+			if !change.Deleted {
+				c.hasten(content.UID) // what the driver has refused may be corrected
+			}
 		}
 	}
 	return keys

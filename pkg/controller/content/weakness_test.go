@@ -51,8 +51,9 @@ func TestClearingTheStatusFails(t *testing.T) {
 	}
 }
 
-// TestAnnotationsOfOthersSurvive (W2): the mark is written from a copy that is older than what others have put on the content.
-// A program that sends the whole map wipes the other half's mark, and then nobody deletes the content.
+// TestAnnotationsOfOthersSurvive (W2): the mark is to be written from a copy that is older than what others have put on the content.
+// A program that sends the whole map wipes the other half's mark, and then nobody deletes the content; and one that writes its record from
+// such a copy cannot know whether there is one.
 func TestAnnotationsOfOthersSurvive(t *testing.T) {
 	h, _ := start(t)
 	c := bound(h, func(c *kube.Content) { kube.SetAnnotation(c, "example.com/backup", "1") })
@@ -63,8 +64,13 @@ func TestAnnotationsOfOthersSurvive(t *testing.T) {
 	h.Driver.Next("CreateSnapshot", kit.Reply{Code: codes.Unavailable})
 	h.Horizon = 0
 	h.Settle()
+	if got := now(h, c); len(got.Annotations) != 2 || len(h.Driver.Calls()) > 0 {
+		t.Errorf("written from an old copy: %v", got.Annotations)
+	}
+	h.Stores.Sync()
+	h.Settle()
 	got := now(h, c)
-	if len(got.Annotations) != 4 {
+	if len(got.Annotations) != 5 {
 		t.Errorf("annotations %v", got.Annotations)
 	}
 }

@@ -38,6 +38,8 @@ type Deps struct {
 	Snapshots *kube.Store[*snapv1.VolumeSnapshot]
 	// IsInUse tells whether a volume is being made from a source.
 	IsInUse func(provision.Source) bool
+	// GrantsOf gives the ReferenceGrants of a namespace. While it is nil they are unknown.
+	GrantsOf func(namespace string) provision.Grants
 
 	Workers              int
 	RetryStart, RetryMax time.Duration
@@ -61,13 +63,13 @@ const (
 // New makes the room.
 func New(options Options, deps Deps) *Controller {
 	c := &Controller{Deps: deps, options: options}
-	queue := func(name string, workers int, handle reconcile.Func) *reconcile.Queue {
+	queue := func(name string, workers int, handle reconcile.Func, all func() []reconcile.Key) *reconcile.Queue {
 		return reconcile.NewQueue(handle, reconcile.Options{
-			Name: name, Workers: workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
+			Name: name, Workers: workers, All: all, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
 		})
 	}
-	c.snapshots = queue(SnapshotQueueName, deps.Workers, c.ReconcileSnapshot)
-	c.claims = queue(CloneQueueName, int(options.CloneThreads), c.ReconcileClaim)
+	c.snapshots = queue(SnapshotQueueName, deps.Workers, c.ReconcileSnapshot, c.allSnapshots)
+	c.claims = queue(CloneQueueName, int(options.CloneThreads), c.ReconcileClaim, c.allClaims)
 	return c
 }
 
@@ -86,11 +88,11 @@ func (c *Controller) ClaimStatus() reconcile.Status { return c.claims.Status() }
 // ReconcileSnapshot looks at one snapshot.
 func (c *Controller) ReconcileSnapshot(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	in, snapshot := c.gatherSnapshot(key)
-	return reconcile.Result{After: c.untilTurn(in.Object)}, act(ctx, c.Client, c.Snapshots, task[*snapv1.VolumeSnapshot]{snapshot, in, c.isSnapshotOurs})
+	return reconcile.Result{After: c.again(in)}, act(ctx, c.Client, c.Snapshots, task[*snapv1.VolumeSnapshot]{snapshot, in, c.isSnapshotOurs})
 }
 
 // ReconcileClaim looks at one source claim.
 func (c *Controller) ReconcileClaim(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 	in, claim := c.gatherClaim(key)
-	return reconcile.Result{After: c.untilTurn(in.Object)}, act(ctx, c.Client, c.Claims, task[*corev1.PersistentVolumeClaim]{claim, in, c.isClaimOurs})
+	return reconcile.Result{After: c.again(in)}, act(ctx, c.Client, c.Claims, task[*corev1.PersistentVolumeClaim]{claim, in, c.isClaimOurs})
 }

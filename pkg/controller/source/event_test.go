@@ -25,6 +25,7 @@ func TestSourcesAreNotPolled(t *testing.T) {
 	h := kit.New(t)
 	h.Put(kit.With(kit.Claim("source", kit.BoundTo("v")), kit.Finalizers(wellknown.FinalizerCloneSource), kit.Deleted), foreign)
 	c := start(h, source.NewOptions(), idle)
+	c.GrantsOf = allowing
 	result, err := c.ReconcileClaim(h.Ctx, reconcile.Key{Namespace: sourceKey.Namespace, Name: sourceKey.Name})
 	if err != nil || result != (reconcile.Result{}) {
 		t.Errorf("a held source is to be looked at again: %+v, %v", result, err)

@@ -30,8 +30,8 @@ func start(h *kit.Harness, options *source.Options, inUse func(provision.Source)
 		RetryStart: h.RetryStart, RetryMax: h.RetryMax,
 	})
 	h.Add(
-		kit.Room{Name: "snapshots", Reconcile: c.ReconcileSnapshot, Keys: kit.Feeds(kit.On(c.SnapshotsOfClaim), kit.On(c.SnapshotsOfSnapshot))},
-		kit.Room{Name: "claims", Reconcile: c.ReconcileClaim, Keys: kit.On(c.ClaimsOfClaim)},
+		kit.Room{Name: "snapshots", Reconcile: c.ReconcileSnapshot, Keys: kit.Feeds(kit.On(c.SnapshotsOfClaim), kit.On(c.SnapshotsOfSnapshot), kit.On(c.SnapshotsOfGrant))},
+		kit.Room{Name: "claims", Reconcile: c.ReconcileClaim, Keys: kit.Feeds(kit.On(c.ClaimsOfClaim), kit.On(c.ClaimsOfGrant))},
 	)
 	return c
 }
@@ -63,7 +63,7 @@ func TestSnapshots(t *testing.T) {
 		{name: "T102 an orphan, foreign finalizers stay", want: []string{lift}},
 		{name: "T35 its user is done", claims: []*corev1.PersistentVolumeClaim{kit.Claim("a", restore, kit.BoundTo("v"))}, want: []string{lift}},
 		{name: "W3 T103 one of two is done", claims: []*corev1.PersistentVolumeClaim{kit.Claim("a", restore, kit.BoundTo("v")), kit.Claim("b", restore)}},
-		{name: "T102 a user in another namespace", claims: []*corev1.PersistentVolumeClaim{kit.Claim("a", elsewhere)}},
+		{name: "T102 a user in another namespace, which has a grant", claims: []*corev1.PersistentVolumeClaim{kit.Claim("a", elsewhere)}},
 		{name: "B005 the claim is gone, its volume is being made", inUse: func(s provision.Source) bool {
 			return s == provision.Source{Kind: "VolumeSnapshot", Namespace: kit.Namespace, Name: "snap"}
 		}},
@@ -82,7 +82,7 @@ func TestSnapshots(t *testing.T) {
 			if c.inUse == nil {
 				c.inUse = idle
 			}
-			start(h, source.NewOptions(), c.inUse)
+			start(h, source.NewOptions(), c.inUse).GrantsOf = allowing
 			h.Settle()
 			if d := cmp.Diff(c.want, h.Log.Lines()); d != "" {
 				t.Errorf("%s\n%s", d, h.Trace())

@@ -23,8 +23,6 @@ const (
 	apart = time.Second
 	// eachOfAll is what one segment adds to the least time between two looks at all of them.
 	eachOfAll = 10 * time.Millisecond
-	// manyDoublings is where doubling ends.
-	manyDoublings = 20
 )
 
 // between is the least time between two questions about the same, the last of which failed so often.
@@ -32,7 +30,11 @@ func (p pace) between(failures int) time.Duration {
 	if failures == 0 {
 		return min(apart, p.poll)
 	}
-	return min(p.retryStart<<min(failures-1, manyDoublings), p.retryMax)
+	wait := min(p.retryStart, p.retryMax)
+	for n := 1; n < failures && wait > 0 && wait < p.retryMax; n++ {
+		wait += min(wait, p.retryMax-wait)
+	}
+	return wait
 }
 
 // betweenAll is the least time between two looks at all of so many segments.

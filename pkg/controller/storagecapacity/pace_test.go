@@ -21,6 +21,13 @@ func TestBetween(t *testing.T) {
 	if d := cmp.Diff("1s 1s 2s 4s 32s 1m0s 1m0s", strings.Join(got, " ")); d != "" {
 		t.Error(d)
 	}
+	// Catches doublings that go on beyond what a duration can tell, and come out as no wait at all.
+	long := pace{poll: time.Minute, retryStart: 3 * time.Hour, retryMax: 24 * time.Hour}
+	for failures := 1; failures < 100; failures++ {
+		if got := long.between(failures); got < long.retryStart || got > long.retryMax {
+			t.Fatalf("after %d failures it is asked again after %v", failures, got)
+		}
+	}
 	for segments, want := range map[int]time.Duration{1: time.Second, 100: time.Second, 5000: 50 * time.Second, 100000: time.Minute} {
 		if got := p.betweenAll(segments); got != want {
 			t.Errorf("%d segments: %v, want %v", segments, got, want)

@@ -50,6 +50,9 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 		_, err := c.patchFinalizers(ctx, volume, func(o *corev1.PersistentVolume) { kube.AddFinalizer(o, wellknown.FinalizerVolume) })
 		return reconcile.Result{}, err
 	case provision.Unprotect:
+		if s.Hollow != nil {
+			c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, fault.Sentence(s.Hollow))
+		}
 		_, err := c.patchFinalizers(ctx, volume, dropFinalizer)
 		return reconcile.Result{}, err
 	case provision.WaitDetached:
@@ -60,6 +63,7 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 	case provision.Release:
 		return reconcile.Result{}, c.release(ctx, volume)
 	case provision.Reject:
+		c.tellClaim(ctx, s)
 		return c.reject(ctx, volume, s.Err)
 	case provision.Confirm:
 		// Done by Reconcile. A second one would mean that a live object is not taken for one.
@@ -71,9 +75,20 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 func (c *Controller) reject(ctx context.Context, volume *corev1.PersistentVolume, err error) (reconcile.Result, error) {
 	c.metrics.failed(volume)
 	if ctx.Err() == nil && !kube.IsConflict(err) {
-		c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, provision.Sentence(err))
+		c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, fault.Sentence(err))
 	}
 	return reconcile.Result{}, err
+}
+
+// tellClaim tells a claim why its volume is not what it waits for: its own room only sees that there is one.
+func (c *Controller) tellClaim(ctx context.Context, s provision.Reject) {
+	if s.Claim == nil || c.Claims == nil || ctx.Err() != nil {
+		return
+	}
+	claim, ok := c.Claims.Lookup(kube.Key{Namespace: s.Claim.Namespace, Name: s.Claim.Name})
+	if ok && claim.UID == s.Claim.UID && claim.DeletionTimestamp == nil {
+		c.Recorder.Warning(claim, wellknown.ReasonProvisioningFailed, fault.Sentence(s.Err))
+	}
 }
 
 // remove lets the driver delete the volume, and then the PersistentVolume go. A crash between the two
@@ -94,11 +109,16 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	switch {
 	case errors.Is(err, errChanged):
 		return reconcile.Result{}, fault.RetryAfter(err, time.Millisecond)
-	case err != nil && !fault.IsNotFound(err):
+	case fault.IsNotFound(err):
+		c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, fault.Sentence(provision.UnknownToDriver(d.Handle, err)))
+	case err != nil:
 		return c.reject(ctx, volume, err)
 	}
 	// From here on the driver is not asked again, however long the API server takes.
 	c.memory.markDeleted(volume.Name, volume.UID)
+	if err == nil { // who was told "not found" has deleted nothing: each twin asks for itself, with its own secret, and hears it for itself
+		c.markTwins(in.Twins)
+	}
 	c.metrics.deleted(volume, c.Clock.Since(started))
 	reconcile.Reached(ctx, reconcile.Deleted, deletedAt(volume))
 	klog.FromContext(ctx).V(2).Info("volume deleted", "handle", d.Handle)
@@ -106,6 +126,15 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 		c.Deleted(volume)
 	}
 	return reconcile.Result{}, c.release(ctx, volume)
+}
+
+// markTwins notes that the volume of the other PersistentVolumes is gone too: one of them may have been taken back during the call, and has to
+// say that it is empty.
+func (c *Controller) markTwins(twins []provision.Twin) {
+	for _, twin := range twins {
+		c.memory.markDeleted(twin.Name, twin.UID)
+		c.tidy(twin.PersistentVolume) // the watch may have told of its end during the call
+	}
 }
 
 // deletedAt is since when a volume is to go, as far as it tells: one that its claim has let go does not.

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -85,7 +86,7 @@ func New(deps Deps) *Controller {
 	c.translator, _ = migration.For(deps.DriverName)
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax, Clock: deps.Clock,
-		Lane: c.lane, RetriesApart: true, ID: c.id,
+		All: c.all, Lane: c.lane, RetriesApart: true, ID: c.id,
 	})
 	return c
 }
@@ -137,6 +138,9 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 		return reconcile.Result{After: settlePoll, Why: unsettled}, err
 	}
 	in, step, err := c.Look(ctx, key)
+	if apierrors.IsForbidden(err) {
+		return c.reject(ctx, cached.Volume, err)
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -16,16 +16,18 @@ import (
 
 // Watch tells the queue which changes concern it; attachments is nil for drivers without.
 func (c *Controller) Watch(volumes *kube.Informer[*corev1.PersistentVolume], attachments *kube.Informer[*storagev1.VolumeAttachment]) {
-	volumes.OnChange(func(change kube.Change[*corev1.PersistentVolume]) { c.add(c.KeysOfVolume(change)) })
+	volumes.OnChange(func(change kube.Change[*corev1.PersistentVolume]) { c.queue.Hear(c.KeysOfVolume(change)) })
 	if attachments != nil {
-		attachments.OnChange(func(change kube.Change[*storagev1.VolumeAttachment]) { c.add(c.KeysOfAttachment(change)) })
+		attachments.OnChange(func(change kube.Change[*storagev1.VolumeAttachment]) { c.queue.Hear(c.KeysOfAttachment(change)) })
 	}
 }
 
-func (c *Controller) add(keys []reconcile.Key) {
-	for _, key := range keys {
-		c.queue.Add(key)
+// all are the volumes to begin with.
+func (c *Controller) all() (keys []reconcile.Key) {
+	for _, volume := range c.Volumes.All() {
+		keys = append(keys, c.KeysOfVolume(kube.Change[*corev1.PersistentVolume]{New: volume})...)
 	}
+	return keys
 }
 
 // KeysOfVolume are the volumes to look at after a change of one: those about which there is something to
@@ -61,6 +63,7 @@ func (c *Controller) tidy(volume *corev1.PersistentVolume) {
 
 func (c *Controller) isToDo(volume *corev1.PersistentVolume) bool {
 	in := provision.VolumeInput{Config: c.config(), Volume: volume}
+	in.Deleted, _ = c.memory.of(volume.Name, volume.UID)
 	_, ignored := provision.NextVolumeStep(in).(provision.Ignore)
 	return !ignored
 }
@@ -95,6 +98,13 @@ func (c *Controller) gather(key reconcile.Key) provision.VolumeInput {
 func (c *Controller) about(in provision.VolumeInput, volume *corev1.PersistentVolume) provision.VolumeInput {
 	in.Volume = volume
 	in.Deleted, in.SecretMissing = c.memory.of(volume.Name, volume.UID)
+	if in.Deleted && c.Claims != nil { // nothing is read live any more, and who waits for the volume has to hear that it is empty
+		for _, claim := range c.candidates(volume) {
+			if owns(claim, volume) {
+				in.Owner = claim
+			}
+		}
+	}
 	if c.Local.Node != "" {
 		in.Since = c.memory.first(volume.UID, in.Now)
 	}

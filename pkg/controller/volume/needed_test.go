@@ -10,6 +10,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/test/kit"
@@ -42,7 +43,7 @@ func TestTwins(t *testing.T) {
 		"bound":             {twin("w", bound), true},
 		"available":         {twin("w"), true},
 		"released and kept": {twin("w", kit.Released, retain), true},
-		"leaving too": {twin("w", kit.Released, func(v *corev1.PersistentVolume) {
+		"leaving too": {twin("w", kit.ClaimedBy(kit.Claim("gone too")), kit.Released, func(v *corev1.PersistentVolume) {
 			v.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "x"}
 		}), false},
 		"of another driver":    {twin("w", bound, foreign), false},
@@ -112,7 +113,8 @@ func TestTwins(t *testing.T) {
 		h := world(t, released())
 		h.Put(twin("w", bound))
 		start(h)
-		h.API.Deny("get", "persistentvolumes")
+		h.Horizon = time.Hour
+		h.API.Script(kit.Rule{Verb: "get", Resource: "persistentvolumes", Name: "w", Err: serverError()})
 		h.Settle()
 		if calls := h.Driver.Calls("DeleteVolume"); len(calls) != 0 {
 			t.Error(calls)
@@ -130,6 +132,11 @@ func TestLostClaim(t *testing.T) {
 	}
 	refused := failed + `volume "handle-of-v" is not deleted: claim default/gone exists and names PersistentVolume v; set spec.claimRef.uid of the PersistentVolume to restored, the UID of the claim, and it is bound again; or delete the claim, and the volume goes`
 	done := []string{remove, unprotect, drop}
+	led := kit.Claim("gone").UID
+	waiting := func(uid types.UID) *corev1.PersistentVolumeClaim {
+		return kit.Claim("gone", func(c *corev1.PersistentVolumeClaim) { c.UID = uid })
+	}
+	ledTo := failed + `volume "handle-of-v" is not deleted: spec.claimRef of PersistentVolume v leads to claim default/gone, which exists; wait for kube-controller-manager to bind the two, and see the events of the claim if it does not; or delete the claim, and the volume goes`
 	elsewhere := func(phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 		return owner(func(c *corev1.PersistentVolumeClaim) { c.Name, c.Status.Phase = "data", phase })
 	}
@@ -140,20 +147,35 @@ func TestLostClaim(t *testing.T) {
 		want  []string
 		gets  int
 	}{
-		"there":                    {owner(), nil, []string{refused}, 2},
-		"a namesake, still empty":  {kit.Claim("gone"), nil, done, 1},
-		"a namesake, other volume": {owner(kit.BoundTo("other")), nil, done, 1},
-		"terminating":              {owner(func(c *corev1.PersistentVolumeClaim) { kit.Deleted(c); c.Finalizers = []string{"x/y"} }), nil, done, 1},
+		"there":                   {owner(), nil, []string{refused}, 2},
+		"there, not bound yet":    {owner(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }), nil, []string{refused}, 2},
+		"a namesake, still empty": {waiting("made anew"), nil, done, 2},
+		"led to, still empty":     {waiting(led), nil, []string{ledTo}, 2},
+		"led to, gone, says the server": {waiting(led), func(h *kit.Harness) {
+			h.Stores.Hold()
+			kit.Remove[*corev1.PersistentVolumeClaim](h.API, kube.Key{Namespace: kit.Namespace, Name: "gone"})
+		}, done, 3},
+		// kube-controller-manager lets a volume go whose claim was bound to another one.
+		"led to, has another volume": {kit.Claim("gone", kit.BoundTo("other")), nil, done, 2},
+		"a namesake, other volume":   {owner(kit.BoundTo("other")), nil, done, 2},
+		"terminating":                {owner(func(c *corev1.PersistentVolumeClaim) { kit.Deleted(c); c.Finalizers = []string{"x/y"} }), nil, done, 2},
 		"gone, says the server": {owner(), func(h *kit.Harness) {
 			h.Stores.Hold()
 			kit.Remove[*corev1.PersistentVolumeClaim](h.API, kube.Key{Namespace: kit.Namespace, Name: "gone"})
-		}, done, 2},
+		}, done, 3},
+		"names another by now, says the server": {owner(), func(h *kit.Harness) {
+			h.Stores.Hold()
+			kit.Edit(h.API, kube.Key{Namespace: kit.Namespace, Name: "gone"}, kit.BoundTo("other"))
+		}, done, 3},
+		"cannot be read at first": {owner(), func(h *kit.Harness) {
+			h.API.Script(kit.Rule{Verb: "get", Resource: "persistentvolumeclaims", Err: serverError(), Times: 1})
+		}, nil, 2},
 		// The volume's reference was edited to another name; the claim that has it lives.
 		"elsewhere, bound": {elsewhere(corev1.ClaimBound), nil, []string{misnamed}, 2},
 		"elsewhere, lost":  {elsewhere(corev1.ClaimLost), nil, []string{misnamed}, 2},
 		// Anybody can name the volume in a claim; that alone keeps nothing.
-		"elsewhere, never bound": {elsewhere(corev1.ClaimPending), nil, done, 1},
-		"nobody":                 {nil, nil, done, 1},
+		"elsewhere, never bound": {elsewhere(corev1.ClaimPending), nil, done, 2},
+		"nobody":                 {nil, nil, done, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := world(t, released())
@@ -198,13 +220,46 @@ func TestStranded(t *testing.T) {
 	}
 }
 
+// TestDeletedBeforeItIsBound: a volume whose claim is not bound yet is deleted by hand, and Kubernetes binds none that is being deleted.
+// Claim and volume say what helps, and it does. Catches a pair that waits for ever, about which nobody is told.
+func TestDeletedBeforeItIsBound(t *testing.T) {
+	told := "PersistentVolume v is being deleted before claim default/waiting was bound to it, and Kubernetes binds no volume that is being deleted; delete claim default/waiting, and both go; a new claim gets a new volume"
+	for _, phase := range []corev1.PersistentVolumePhase{corev1.VolumePending, ""} {
+		t.Run(fmt.Sprintf("phase %q", phase), func(t *testing.T) {
+			h := world(t, released(kit.ClaimedBy(kit.Claim("waiting")), func(v *corev1.PersistentVolume) { kit.Deleted(v); v.Status.Phase = phase }))
+			h.Put(kit.Claim("waiting"))
+			start(h)
+			h.Horizon = time.Hour
+			h.Settle()
+			if d := cmp.Diff([]string{"event default/waiting: Warning ProvisioningFailed " + told, failed + told}, h.Log.Lines()); d != "" {
+				t.Fatal(d)
+			}
+			kit.Remove[*corev1.PersistentVolumeClaim](h.API, kube.Key{Namespace: kit.Namespace, Name: "waiting"})
+			kit.Edit(h.API, key, kit.Released)
+			h.Settle()
+			if left := kit.All[*corev1.PersistentVolume](h.API); len(left) != 0 || len(h.Driver.Inventory()) != 0 {
+				t.Error(left, h.Driver.Inventory())
+			}
+		})
+	}
+	t.Run("a namesake hears nothing", func(t *testing.T) {
+		h := world(t, released(kit.ClaimedBy(kit.Claim("waiting")), func(v *corev1.PersistentVolume) { kit.Deleted(v); v.Status.Phase = corev1.VolumePending }))
+		h.Put(kit.Claim("waiting", func(c *corev1.PersistentVolumeClaim) { c.UID = "made anew" }))
+		start(h)
+		h.Settle()
+		if d := cmp.Diff([]string{failed + told}, h.Log.Lines()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
 // TestTwinsWhereverItDies: of two PersistentVolumes that leave with one volume, and one that stays, each ends as it should.
 func TestTwinsWhereverItDies(t *testing.T) {
 	for name, c := range map[string]struct {
 		mod          func(*corev1.PersistentVolume)
 		left, volume int
 	}{
-		"both leave": {kit.Released, 0, 0},
+		"both leave": {func(v *corev1.PersistentVolume) { kit.ClaimedBy(kit.Claim("gone too"))(v); kit.Released(v) }, 0, 0},
 		"one stays":  {kit.ClaimedBy(kit.Claim("other")), 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

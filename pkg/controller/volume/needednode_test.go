@@ -32,6 +32,7 @@ func TestLostClaimOfAnotherNode(t *testing.T) {
 		Volumes: h.Stores.Volumes, Classes: h.Stores.StorageClasses, Attachments: h.Stores.Attachments, RetryStart: h.RetryStart, RetryMax: h.RetryMax,
 	})
 	h.Add(kit.Room{Name: "volume", Reconcile: c.Reconcile, Keys: kit.On(c.KeysOfVolume)})
+	h.API.Script(kit.Rule{Verb: "get", Resource: "persistentvolumeclaims", Err: serverError(), Times: 1})
 	h.Horizon = 2 * time.Minute
 	h.Settle()
 	if calls := h.Driver.Calls("DeleteVolume"); len(calls) != 0 || !strings.Contains(strings.Join(h.Log.Lines(), "\n"), "claim default/gone exists") {

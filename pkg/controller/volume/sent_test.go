@@ -30,7 +30,8 @@ func TestVolumeIsDeletedOnce(t *testing.T) {
 	for _, r := range h.API.Requests() {
 		asked = append(asked, r.Verb)
 	}
-	if diff := cmp.Diff([]string{"get", "patch", "delete"}, asked); diff != "" {
+	// The volume, and the claim, of whose UID its name is not made.
+	if diff := cmp.Diff([]string{"get", "get", "patch", "delete"}, asked); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	h.Stores.Sync()

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/csi-tandem/csi-tandem/pkg/fault"
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
 	"github.com/csi-tandem/csi-tandem/pkg/reconcile"
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
@@ -42,7 +43,8 @@ func (r *round) act(ctx context.Context, in snapshot.SnapshotInput, step snapsho
 	case snapshot.Wait:
 		return next{ends: true, after: step.After, why: step.Why}, nil
 	case snapshot.Tell:
-		r.tell(step.Told)
+		// The snapshotter of every driver comes to the same about a snapshot that none of them may write.
+		r.Recorder.Shared(r.snapshot, step.Reason, step.Message)
 		return ends, nil
 	case snapshot.Unserved:
 		// Noted before it is told, since looking again must not tell it again.
@@ -116,7 +118,11 @@ func (r *round) reject(ctx context.Context, step snapshot.Reject) error {
 			r.Recorder.Warning(r.snapshot, step.Reason, step.Message)
 		}
 	}
-	return errors.New(step.Message)
+	err := errors.New(step.Message)
+	if step.Waiting {
+		return fault.Waiting(err)
+	}
+	return err
 }
 
 // writeStatus carries the lock: which fields are set already was decided on this very object.

@@ -35,6 +35,9 @@ type Deps struct {
 	Clock    clock.WithTicker
 	// DriverName is the driver beside us, whose contents our other half works on; empty without one.
 	DriverName string
+	// NamePrefix and NameLength make the name that the driver sees, as in our other half; without a prefix that one records it.
+	NamePrefix string
+	NameLength int
 
 	Snapshots *kube.Store[*snapv1.VolumeSnapshot]
 	Contents  *kube.Store[*kube.Content]
@@ -45,6 +48,8 @@ type Deps struct {
 	Stance *Stance
 	// NodeOf names the node whose sidecar has to take a snapshot of a volume. Nil means that any may.
 	NodeOf func(*corev1.PersistentVolume) (string, error)
+	// Node is the one that our other half serves; empty when it serves all.
+	Node string
 
 	Workers              int
 	RetryStart, RetryMax time.Duration
@@ -62,11 +67,15 @@ type Controller struct {
 	neglected *unserved
 
 	mu sync.Mutex
+	// working says that this room works, which it does with the lead only.
+	working bool
 	// gone holds, by the snapshot's UID, the driver of each content that was seen to be deleted while its
 	// snapshot is there.
 	gone map[types.UID]string
 	// torn holds the snapshots that went without having been Terminating, until their contents are deleted.
 	torn map[kube.Key][]types.UID
+	// classSince holds when each class was seen to come or to change.
+	classSince map[string]time.Time
 }
 
 // QueueName is the name of the queue in metrics.
@@ -75,10 +84,10 @@ const QueueName = "csi-snapshotter-snapshot"
 // New makes the room.
 func New(options Options, deps Deps) *Controller {
 	c := &Controller{Deps: deps, options: options, gone: map[types.UID]string{}, torn: map[kube.Key][]types.UID{}, meters: newMeters(deps.Registry, deps.Clock),
-		neglected: newUnserved(deps.Registry)}
+		neglected: newUnserved(deps.Registry), classSince: map[string]time.Time{}}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax,
-		Clock: deps.Clock, ID: c.id,
+		Clock: deps.Clock, All: c.all, ID: c.id,
 	})
 	return c
 }
@@ -97,7 +106,15 @@ func (c *Controller) Run(ctx context.Context) error {
 	stop := c.Stance.onChange(c.addAll)
 	defer stop()
 	c.Stance.Look(ctx) // before the first write
+	c.begin()
 	return c.queue.Run(ctx)
+}
+
+// begin notes that this room works from now on.
+func (c *Controller) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.working = true
 }
 
 // conflictStart and conflictMax bound the delay after a conflict, which says nothing about the health of
@@ -112,15 +129,25 @@ func (c *Controller) promptly(key reconcile.Key, err error) error {
 	return fault.RetryAfter(err, min(conflictStart<<min(c.queue.Failures(key), 10), conflictMax))
 }
 
-// addAll looks at everything, as when this room begins to take part. Snapshots that are gone may have left
-// contents.
+// addAll looks at everything, as when this room begins to take part.
 func (c *Controller) addAll() {
+	for _, key := range c.all() {
+		c.queue.Add(key)
+	}
+}
+
+// all are the keys of all there is. Snapshots that are gone may have left contents, and claims that are protected for them.
+func (c *Controller) all() (keys []reconcile.Key) {
 	for _, s := range c.Snapshots.All() {
-		c.queue.Add(keyOf(s))
+		keys = append(keys, keyOf(s))
 	}
 	for _, content := range c.Contents.All() {
-		c.queue.Add(refKey(content))
+		keys = append(keys, refKey(content))
 	}
+	for _, claim := range c.Claims.All() {
+		keys = append(keys, c.OnClaim(kube.Change[*corev1.PersistentVolumeClaim]{New: claim})...)
+	}
+	return keys
 }
 
 func keyOf(s *snapv1.VolumeSnapshot) reconcile.Key {

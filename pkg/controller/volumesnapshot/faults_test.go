@@ -245,7 +245,7 @@ func TestForeignersAreNeverWritten(t *testing.T) {
 	}
 	wantEvents(t, h, `Warning GetSnapshotClassFailed Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io "missing" not found; create VolumeSnapshotClass missing, or name another one in a new VolumeSnapshot`,
 		"Warning SnapshotDriverMissing No snapshotter of driver other.example, which VolumeSnapshotClass theirs names, has touched this VolumeSnapshot for two minutes: it is not installed, not running, "+
-			"or the name of the driver is wrong; see that the pods of driver other.example have a snapshotter beside the driver; if another driver is meant, correct the driver of VolumeSnapshotClass theirs, and the snapshot goes on by itself")
+			"may not bind (its log and /readyz name the right), or the name of the driver is wrong; see that the pods of driver other.example have a snapshotter beside the driver; if another driver is meant, correct the driver of VolumeSnapshotClass theirs, and the snapshot goes on by itself")
 	h.Put(kit.SnapshotClass("missing"))
 	h.Settle()
 	if !isReady(snap(t, h, "nobodys")) {

@@ -3,7 +3,9 @@
 package volumesnapshot
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,7 +61,7 @@ func (r *round) gather() (snapshot.SnapshotInput, bool) {
 	r.snapshot, in.Snapshot = s, s
 	r.gatherContent(&in, s)
 	if name := s.Spec.VolumeSnapshotClassName; name != nil {
-		in.Class, _ = r.Classes.Lookup(kube.Key{Name: *name})
+		in.Class, in.ClassSince = r.classOf(*name)
 	} else {
 		in.Classes = r.Classes.All()
 	}
@@ -75,10 +77,17 @@ func (r *round) gather() (snapshot.SnapshotInput, bool) {
 	return in, true
 }
 
+func (r *round) classOf(name string) (*snapv1.VolumeSnapshotClass, time.Time) {
+	class, _ := r.Classes.Lookup(kube.Key{Name: name})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return class, r.classSince[name]
+}
+
 func (r *round) snapshotOptions() snapshot.SnapshotOptions {
 	return snapshot.SnapshotOptions{
 		Driver: r.DriverName, Scope: r.scope, PreventVolumeModeConversion: r.options.PreventVolumeModeConversion,
-		Distributed: r.options.Distributed,
+		Distributed: r.options.Distributed, Node: r.Node, NamePrefix: r.NamePrefix, NameLength: r.NameLength,
 	}
 }
 
@@ -102,6 +111,9 @@ func (r *round) gatherContent(in *snapshot.SnapshotInput, s *snapv1.VolumeSnapsh
 	}
 	if r.content != nil {
 		in.Content = &r.content.VolumeSnapshotContent
+		if name := in.Content.Spec.VolumeSnapshotClassName; name != nil && binding.IsPreProvisioned(s) {
+			in.ContentClass, _ = r.Classes.Lookup(kube.Key{Name: *name})
+		}
 		in.UnservedTold = r.neglected.isKnown(s.UID, r.content.DeletionTimestamp != nil)
 		return
 	}
@@ -133,11 +145,37 @@ func (r *round) gatherClaim(in *snapshot.SnapshotInput, key kube.Key, except typ
 // mayReleaseFor tells whether a claim without snapshots is ours to release: with one binder for each driver,
 // only if somebody who knows its volume could tell; with one for all, always.
 func (r *round) mayReleaseFor(claim *corev1.PersistentVolumeClaim) bool {
-	if claim == nil || r.scope == snapshot.All {
-		return claim != nil
+	switch {
+	case claim == nil:
+		return false
+	case r.scope == snapshot.All:
+		return true
+	case provisionerOf(claim) != "":
+		return provisionerOf(claim) == r.DriverName
+	case claim.Spec.VolumeName == "":
+		return claim.DeletionTimestamp != nil // and will never have one
+	default:
+		// Without a volume of a CSI driver nobody is its binder, and each comes to the same end.
+		return r.volumeRead && (r.volume == nil || r.volume.Spec.CSI == nil || r.volume.Spec.CSI.Driver == r.DriverName)
 	}
-	return claim.Annotations[wellknown.AnnStorageProvisioner] == r.DriverName ||
-		claim.Annotations[wellknown.AnnBetaStorageProvisioner] == r.DriverName
+}
+
+// provisionerOf is the driver that a claim names, empty where its volume was not made for it.
+func provisionerOf(claim *corev1.PersistentVolumeClaim) string {
+	if name := claim.Annotations[wellknown.AnnStorageProvisioner]; name != "" {
+		return name
+	}
+	return claim.Annotations[wellknown.AnnBetaStorageProvisioner]
+}
+
+// fetchWhose reads the volume of a claim that could be released, and does not say whose it is.
+func (r *round) fetchWhose(ctx context.Context) error {
+	var in snapshot.SnapshotInput
+	if r.gatherClaim(&in, r.claim, ""); r.scope == snapshot.All || in.Claim == nil || in.ClaimInUse ||
+		!kube.HasFinalizer(in.Claim, wellknown.FinalizerSourceClaim) || provisionerOf(in.Claim) != "" || in.Claim.Spec.VolumeName == "" {
+		return nil
+	}
+	return r.fetchVolume(ctx, in.Claim.Spec.VolumeName)
 }
 
 // restoring lists the pending claims that are to be filled from the snapshot.

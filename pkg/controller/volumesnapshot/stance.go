@@ -155,16 +155,23 @@ func (s *Stance) tell(ctx context.Context, why string, lease *coordinationv1.Lea
 		return
 	}
 	s.aside.Set(1)
-	klog.FromContext(ctx).Info("Leaving the binding of snapshots to others; --bind-snapshots=own overrules this", "why", why)
+	if why == noRight {
+		klog.FromContext(ctx).Info("This process may not bind snapshots, and leaves that to others: where nobody else binds, grant the rights as deploy/pair/binding.yaml does, to the account of the pod", "why", why)
+	} else {
+		klog.FromContext(ctx).Info("Leaving the binding of snapshots to others; --bind-snapshots=own overrules this", "why", why)
+	}
 	if lease != nil {
 		s.Recorder.Normal(lease, wellknown.ReasonBindingLeftToOthers, "Snapshots are not bound by "+s.Holder+": "+why)
 	}
 }
 
+// noRight is why nobody at all may be binding.
+const noRight = "no right to write VolumeSnapshots"
+
 // findRival finds a sign that somebody else binds, or that we cannot.
 func (s *Stance) findRival(ctx context.Context) (string, *coordinationv1.Lease) {
 	if s.MayBind != nil && !s.MayBind(ctx) {
-		return "no right to write VolumeSnapshots", nil
+		return noRight, nil
 	}
 	for _, namespace := range s.Namespaces {
 		lease, err := kube.Fetch[*coordinationv1.Lease](ctx, s.Client, kube.Key{Namespace: namespace, Name: wellknown.BinderLease})

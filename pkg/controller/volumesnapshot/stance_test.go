@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/csi-tandem/csi-tandem/pkg/snapshot"
 	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
@@ -81,6 +83,22 @@ func TestSignsOfAnotherBinder(t *testing.T) {
 				t.Errorf("takes part: %v", takes)
 			}
 		})
+	}
+}
+
+// TestWhoMayNotBindSaysSo: catches a log that sends people to look for another binder, and to a choice that changes nothing without
+// the right.
+func TestWhoMayNotBindSaysSo(t *testing.T) {
+	for may, want := range map[bool]string{false: "grant the rights as deploy/pair/binding.yaml does", true: "--bind-snapshots=own overrules this"} {
+		h := kit.New(t)
+		h.Put(lease("rival", h.Clock.Now()))
+		var told strings.Builder
+		ctx := klog.NewContext(h.Ctx, funcr.New(func(_, args string) { told.WriteString(args) }, funcr.Options{}))
+		NewStance(Auto, StanceDeps{Client: h.API, Clock: h.Clock, Recorder: h.Recorder, Holder: "me", Namespaces: []string{"kube-system"},
+			MayBind: func(context.Context) bool { return may }}).Look(ctx)
+		if !strings.Contains(told.String(), want) {
+			t.Errorf("may bind: %v, told %q, want %q", may, told.String(), want)
+		}
 	}
 }
 

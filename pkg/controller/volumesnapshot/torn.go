@@ -23,13 +23,17 @@ import (
 // Terminating is seen in the event of its end. Who has not seen that, as after a change of leader, goes by what the content
 // says of its making; see clear. A content without snapshot alone permits nothing, as it may have been copied.
 
-// tear notes a snapshot that went without having been Terminating.
+// tear notes a snapshot that went without having been Terminating. One that went before the work began is not noted: who stands
+// by for days misses the orderly end of some, of which a new list of the watch tells in the last state that was known.
 func (c *Controller) tear(s *snapv1.VolumeSnapshot) bool {
 	if _, takesPart := c.Stance.Scope(); !takesPart || !binding.IsDynamic(s) || s.DeletionTimestamp != nil {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.working {
+		return false
+	}
 	key := kube.KeyOf(s)
 	c.torn[key] = append(c.torn[key], s.UID)
 	return true
@@ -57,9 +61,12 @@ func (c *Controller) mend(key kube.Key, uid types.UID) {
 	}
 }
 
-// clean takes apart what snapshots of this name have left.
+// clean takes apart what snapshots of this name have left, and finds out whose a claim is.
 func (r *round) clean(ctx context.Context) error {
-	if err := r.sweep(ctx); err != nil || r.key == (kube.Key{}) {
+	if r.key == (kube.Key{}) {
+		return r.fetchWhose(ctx)
+	}
+	if err := r.sweep(ctx); err != nil {
 		return err
 	}
 	return r.clear(ctx)
@@ -77,27 +84,36 @@ func (r *round) sweep(ctx context.Context) error {
 	return nil
 }
 
+// sweepOne deletes the content before it marks it, as clear does and for the same reason.
 func (r *round) sweepOne(ctx context.Context, uid types.UID) error {
-	// Live, since a create whose answer was lost may not be in the cache yet.
-	content, err := kube.Fetch[*kube.Content](ctx, r.Client, kube.Key{Name: wellknown.ContentName(string(uid))})
-	switch {
-	case kube.IsGone(err):
-		return nil
-	case err != nil:
-		return err
-	case r.scope == snapshot.Own && content.Spec.Driver != r.DriverName, !snapshot.IsLeftBehind(&content.VolumeSnapshotContent, r.key.Namespace, r.key.Name, uid):
-		return nil
+	for range maxSteps {
+		// Live, since a create whose answer was lost may not be in the cache yet.
+		content, err := kube.Fetch[*kube.Content](ctx, r.Client, kube.Key{Name: wellknown.ContentName(string(uid))})
+		switch {
+		case kube.IsGone(err):
+			return nil
+		case err != nil:
+			return err
+		case r.scope == snapshot.Own && content.Spec.Driver != r.DriverName, !snapshot.IsLeftBehind(&content.VolumeSnapshotContent, r.key.Namespace, r.key.Name, uid):
+			return nil
+		}
+		going := content.DeletionTimestamp != nil
+		switch {
+		case !going:
+			err = kube.Delete(ctx, r.Client, content)
+		case snapshot.NeedsMark(&content.VolumeSnapshotContent, r.snapshotOptions()):
+			_, err = kube.Patch(ctx, r.Client, content, func(c *kube.Content) { kube.SetAnnotation(c, wellknown.AnnBeingDeleted, wellknown.AnnMarkYes) })
+		}
+		switch {
+		case err != nil && !kube.IsGone(err):
+			return err
+		case going:
+			return nil
+		}
+		klog.FromContext(ctx).V(2).Info("content deleted, its snapshot went while it was made", "content", content.Name)
+		if !snapshot.NeedsMark(&content.VolumeSnapshotContent, r.snapshotOptions()) {
+			return nil // our other half sees that it is being deleted
+		}
 	}
-	if content.Spec.Driver != r.DriverName {
-		// The mark is what sidecars of others wait for.
-		content, err = kube.Patch(ctx, r.Client, content, func(c *kube.Content) { kube.SetAnnotation(c, wellknown.AnnBeingDeleted, wellknown.AnnMarkYes) })
-	}
-	if err == nil {
-		err = kube.Delete(ctx, r.Client, content)
-	}
-	if err != nil && !kube.IsGone(err) {
-		return err
-	}
-	klog.FromContext(ctx).V(2).Info("content deleted, its snapshot went while it was made", "content", content.Name)
 	return nil
 }

@@ -55,7 +55,7 @@ func (u *unserved) add(uid types.UID, n neglect) {
 
 // observe forgets a content that somebody has begun to work on.
 func (u *unserved) observe(in snapshot.SnapshotInput) {
-	if in.Snapshot != nil && in.Content != nil && in.Content.DeletionTimestamp == nil && snapshot.IsServed(in.Content) {
+	if in.Snapshot != nil && in.Content != nil && in.Content.DeletionTimestamp == nil && snapshot.IsServed(in.Content, in.Options) {
 		u.forget(in.Snapshot.UID)
 	}
 }

@@ -81,3 +81,31 @@ func TestDeletionWithoutTheDriver(t *testing.T) {
 		t.Errorf("told %d times, on snapshot and content: %v", n, h.Recorder.Events())
 	}
 }
+
+// TestNodeThatDoesNotComeBack (S96, B079): one node's snapshotter binds, and the node that a content is for is gone. Catches a binder that
+// takes its own mark for a sign of that node's sidecar, and all contents of its own driver for ones that it serves itself: nobody
+// is told then, and the annotation that lets a content go is not heard.
+func TestNodeThatDoesNotComeBack(t *testing.T) {
+	h := kit.New(t)
+	disk(h)
+	c, room := binder(h, Own, func(d *Deps) {
+		d.Node, d.NodeOf = "n2", func(*corev1.PersistentVolume) (string, error) { return "n1", nil }
+	})
+	c.options.Distributed = true
+	h.Add(room)
+	userTakes("snap")(h)
+	h.Horizon = time.Hour
+	h.Settle()
+	if n := warnings(h, wellknown.ReasonSnapshotUnserved); n != 1 {
+		t.Errorf("told %d times that nobody takes the snapshot: %v", n, h.Recorder.Events())
+	}
+	userDeletes("snap")(h)
+	h.Settle()
+	content := only(t, h)
+	if n := warnings(h, wellknown.ReasonSnapshotUnserved); n != 2 || content.DeletionTimestamp == nil || content.Annotations[wellknown.AnnBeingDeleted] != "yes" {
+		t.Errorf("told %d times, the second time that nobody deletes it: %v", n, h.Recorder.Events())
+	}
+	kit.Edit(h.API, kube.KeyOf(content), func(c *kube.Content) { kube.SetAnnotation(c, wellknown.AnnDriverGone, "yes") })
+	h.Settle()
+	wantNothing(t, h)
+}

@@ -27,16 +27,10 @@ type Informers struct {
 
 // Watch puts the keys of what changes into the queue.
 func (c *Controller) Watch(i Informers) {
-	i.Snapshots.OnChange(func(change kube.Change[*snapv1.VolumeSnapshot]) { c.add(c.OnSnapshot(change)) })
-	i.Contents.OnChange(func(change kube.Change[*kube.Content]) { c.add(c.OnContent(change)) })
-	i.Classes.OnChange(func(change kube.Change[*snapv1.VolumeSnapshotClass]) { c.add(c.OnClass(change)) })
-	i.Claims.OnChange(func(change kube.Change[*corev1.PersistentVolumeClaim]) { c.add(c.OnClaim(change)) })
-}
-
-func (c *Controller) add(keys []reconcile.Key) {
-	for _, key := range keys {
-		c.queue.Add(key)
-	}
+	i.Snapshots.OnChange(func(change kube.Change[*snapv1.VolumeSnapshot]) { c.queue.Hear(c.OnSnapshot(change)) })
+	i.Contents.OnChange(func(change kube.Change[*kube.Content]) { c.queue.Hear(c.OnContent(change)) })
+	i.Classes.OnChange(func(change kube.Change[*snapv1.VolumeSnapshotClass]) { c.queue.Hear(c.OnClass(change)) })
+	i.Claims.OnChange(func(change kube.Change[*corev1.PersistentVolumeClaim]) { c.queue.Hear(c.OnClaim(change)) })
 }
 
 // OnSnapshot gives the keys that a change of a snapshot asks to look at. Our own writes do not count; what
@@ -159,6 +153,7 @@ func (c *Controller) OnClass(change kube.Change[*snapv1.VolumeSnapshotClass]) []
 		change.Old.Annotations[wellknown.AnnIsDefaultSnapshotClass] == class.Annotations[wellknown.AnnIsDefaultSnapshotClass] {
 		return nil
 	}
+	c.noteClass(class.Name, change.Deleted)
 	var keys []reconcile.Key
 	// Those without class wait for a default one, or for one default too many to go.
 	for _, name := range []string{class.Name, ""} {
@@ -169,6 +164,17 @@ func (c *Controller) OnClass(change kube.Change[*snapv1.VolumeSnapshotClass]) []
 		}
 	}
 	return keys
+}
+
+// noteClass remembers since when a class says what it says.
+func (c *Controller) noteClass(name string, deleted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if deleted {
+		delete(c.classSince, name)
+		return
+	}
+	c.classSince[name] = c.Clock.Now()
 }
 
 // OnClaim gives the snapshots that may wait for a claim: to be bound, or to have been restored.

@@ -187,10 +187,11 @@ func (w *witness) checkRequests() {
 	}
 }
 
-// checkLog reads the order of effects. I1: no create without a mark that the API server has before. I2: no content is let go
+// checkLog reads the order of effects. I1: no create without a mark that the API server has before, unless it has the handle: then the create
+// is a question, of a content that goes before it was ready as well. I2: no content is let go
 // while a create may have made something whose handle is in no status.
 func (w *witness) checkLog() {
-	marked, open, answered := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	marked, open, answered, known := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, line := range w.h.Log.Lines() {
 		words := strings.Fields(line)
 		of := strings.TrimPrefix(strings.TrimPrefix(words[min(2, len(words)-1)], "snapcontent-"), "snapshot-")
@@ -214,12 +215,13 @@ func (w *witness) checkLog() {
 			}
 		case "patch volumesnapshotcontents/status":
 			if !refused && (strings.Contains(line, `"snapshotHandle":"`) || strings.HasSuffix(line, " → ServerTimeout") && answered[of]) {
-				open[of] = false
+				open[of], known[of] = false, true
 			}
+			known[of] = known[of] && !strings.Contains(line, `"snapshotHandle":null`)
 		case "driver DeleteSnapshot": // the handle is known, also when the answer to its write was lost
 			open[strings.TrimPrefix(of, "handle-of-snapshot-")] = false
 		case "driver CreateSnapshot":
-			if !marked[of] {
+			if !marked[of] && !known[of] {
 				w.complain("I1 no mark before: %s", line)
 			}
 			answered[of] = words[len(words)-1] == "OK"

@@ -18,8 +18,15 @@ import (
 	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
-// binder is the room that binds, in a life of the program.
+// binder is the room that binds and works, in a life of the program.
 func binder(h *kit.Harness, bind Bind, mods ...func(*Deps)) (*Controller, kit.Room) {
+	c, room := standby(h, bind, mods...)
+	c.begin()
+	return c, room
+}
+
+// standby is one that hears of everything, and has not got the lead.
+func standby(h *kit.Harness, bind Bind, mods ...func(*Deps)) (*Controller, kit.Room) {
 	options := *NewOptions()
 	options.Bind = bind
 	stance := NewStance(bind, StanceDeps{Client: h.API, Clock: h.Clock, Recorder: h.Recorder, Holder: "me", Namespaces: []string{"kube-system"}})

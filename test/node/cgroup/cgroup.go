@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cgroup owns a folder of our own in every cgroup hierarchy of this machine, of version 1 or 2: it is made below
-// the group that we are in, filled with processes, and emptied and removed again.
+// the group that we are in, filled with processes, and found by its name, emptied and removed again, wherever it is: whoever
+// cleans up after a run that was killed may have begun in another group than that run.
 //
 // It must not know what the processes are.
 //
@@ -165,16 +166,46 @@ func (h Hierarchy) make(name string) error {
 	return nil
 }
 
+// Left lists the folders of a group that are there. Its name has to be one that nobody else gives: it is looked for in whole hierarchies.
+func Left(name string) ([]string, error) {
+	all, err := Find()
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for _, h := range all {
+		left = append(left, h.search(name)...)
+	}
+	return left, nil
+}
+
+// search finds a group wherever it was made. Groups of others go while this looks, which is no error.
+func (h Hierarchy) search(name string) []string {
+	first, below, _ := strings.Cut(name, "/")
+	var found []string
+	_ = filepath.WalkDir(h.Mount, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() || entry.Name() != first || path == h.Mount {
+			return nil
+		}
+		path = filepath.Join(path, below)
+		if _, err := os.Stat(path); err == nil {
+			found = append(found, path)
+		}
+		return fs.SkipDir
+	})
+	return found
+}
+
 // Kill ends everything that is in a group or below it, and waits until it is gone. No such group is no error.
 func Kill(name string, patience time.Duration) error {
-	all, err := Find()
+	groups, err := Left(name)
 	if err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		left := 0
-		for _, h := range all {
-			for _, id := range h.members(name) {
+		for _, group := range groups {
+			for _, id := range members(group) {
 				left++
 				_ = unix.Kill(id, unix.SIGKILL) // It may have ended by itself meanwhile.
 			}
@@ -189,9 +220,9 @@ func Kill(name string, patience time.Duration) error {
 }
 
 // members lists the processes in a group and below it.
-func (h Hierarchy) members(name string) []int {
+func members(group string) []int {
 	var ids []int
-	_ = filepath.WalkDir(h.Path(name), func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {
 		// Groups go while this looks.
 		if err != nil || !entry.IsDir() {
 			return nil
@@ -210,20 +241,20 @@ func (h Hierarchy) members(name string) []int {
 
 // Remove takes a group of which nobody is left out of every hierarchy.
 func Remove(name string) error {
-	all, err := Find()
+	groups, err := Left(name)
 	if err != nil {
 		return err
 	}
 	var failures []error
-	for _, h := range all {
-		failures = append(failures, h.remove(name))
+	for _, group := range groups {
+		failures = append(failures, remove(group))
 	}
 	return errors.Join(failures...)
 }
 
-func (h Hierarchy) remove(name string) error {
+func remove(group string) error {
 	var dirs []string
-	_ = filepath.WalkDir(h.Path(name), func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
 			dirs = append(dirs, path)
 		}
@@ -241,19 +272,4 @@ func (h Hierarchy) remove(name string) error {
 		}
 	}
 	return errors.Join(failures...)
-}
-
-// Left lists the folders of a group that are there.
-func Left(name string) ([]string, error) {
-	all, err := Find()
-	if err != nil {
-		return nil, err
-	}
-	var left []string
-	for _, h := range all {
-		if _, err := os.Stat(h.Path(name)); err == nil {
-			left = append(left, h.Path(name))
-		}
-	}
-	return left, nil
 }

@@ -4,7 +4,6 @@ package cgroup
 
 import (
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,13 +13,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/csi-tandem/csi-tandem/test/node/unified"
 )
 
 // insideVariable tells the test's own binary that it is in a view of this machine that has cgroups of version 2 only.
 const insideVariable = "CSI_TANDEM_UNIFIED"
-
-// view covers all cgroups with those of version 2, for one process and its children.
-const view = `umount --recursive --lazy /sys/fs/cgroup; mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$0" -test.run='^TestDelegate$' -test.v`
 
 // TestDelegate runs on groups of version 2 of the kernel, also where the machine uses version 1: what the first process of a machine
 // does lets groups below it have controllers. Catches one that stays in the group, which the kernel refuses, and one that leaves it
@@ -33,7 +31,7 @@ func TestDelegate(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes groups")
 	}
-	cmd := exec.Command("unshare", "--mount", "sh", "-c", view, os.Args[0])
+	cmd := unified.Command(t.Context(), 0, os.Args[0], "-test.run=^TestDelegate$", "-test.v")
 	cmd.Env = append(os.Environ(), insideVariable+"=1")
 	said, err := cmd.CombinedOutput()
 	switch {
@@ -59,7 +57,7 @@ func delegate(t *testing.T) {
 	if err := probe(all); err != nil && !strings.Contains(err.Error(), "do not pass on") {
 		t.Errorf("looking whether it can be: %v", err)
 	}
-	alone(t)
+	unified.Alone(t)
 	controller := lend(t, h)
 	if err := Join(name); err != nil {
 		t.Fatal(err)
@@ -119,24 +117,6 @@ func lend(t *testing.T, h Hierarchy) string {
 		}
 	})
 	return given[0]
-}
-
-// alone waits until nobody else on this machine runs tests that look at what the root passes on, since lend changes that. The name is
-// one in memory, and goes with its holder.
-func alone(t *testing.T) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		holder, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", "@csi-tandem-cgroup-tests")
-		if err == nil {
-			t.Cleanup(func() { _ = holder.Close() })
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("another test keeps the cgroups to itself: ", err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }
 
 // TestPassesOn: where groups would have no memory or no processors, that is said before anything is started, with what helps.

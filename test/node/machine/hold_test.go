@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,16 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/csi-tandem/csi-tandem/test/node/unified"
 )
-
-// unified runs a command where there are cgroups of version 2 only, whatever this machine has.
-const unified = `mount --make-rprivate / && { umount --recursive --lazy /sys/fs/cgroup; mount -t cgroup2 cgroup2 /sys/fs/cgroup; } && exec "$0" "$@"`
-
-func inUnified(ctx context.Context, flags uintptr, command ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", unified}, command...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | flags}
-	return cmd
-}
 
 // TestHoldUnified: a machine begins on cgroups of version 2, also where the others here run on version 1, and who enters it is in a
 // group below its root. Catches a mount over what is mounted there already, which the kernel refuses, and a first process that stays
@@ -32,7 +24,7 @@ func TestHoldUnified(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes machines")
 	}
-	if said, err := inUnified(t.Context(), syscall.CLONE_NEWPID|syscall.CLONE_NEWCGROUP, "true").CombinedOutput(); err != nil {
+	if said, err := unified.Command(t.Context(), syscall.CLONE_NEWPID|syscall.CLONE_NEWCGROUP, "true").CombinedOutput(); err != nil {
 		t.Skipf("there is no view with version 2 to be had: %v: %s", err, said)
 	}
 	// Not below what is covered inside.
@@ -45,10 +37,10 @@ func TestHoldUnified(t *testing.T) {
 	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	alone(t)
+	unified.Alone(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	first := inUnified(ctx, syscall.CLONE_NEWPID, program, "hold", group, dir)
+	first := unified.Command(ctx, syscall.CLONE_NEWPID, program, "hold", group, dir)
 	var wrong strings.Builder
 	first.Stderr = &wrong
 	out, err := first.StdoutPipe()
@@ -76,27 +68,10 @@ func TestHoldUnified(t *testing.T) {
 		// A kubelet's own group, with what its root has.
 		{"mkdir /sys/fs/cgroup/pods && cd /sys/fs/cgroup && cmp cgroup.controllers pods/cgroup.controllers && echo same", "same\n"},
 	} {
-		cmd := inUnified(ctx, 0, program, "enter", fmt.Sprint(first.Process.Pid), group+"/system/errand", "sh", "-c", tt.script)
+		cmd := unified.Command(ctx, 0, program, "enter", fmt.Sprint(first.Process.Pid), group+"/system/errand", "sh", "-c", tt.script)
 		if said, err := cmd.CombinedOutput(); err != nil || !strings.HasSuffix(string(said), tt.want) {
 			t.Errorf("%s says %q, %v, want %q at its end", tt.script, said, err, tt.want)
 		}
-	}
-}
-
-// alone waits for tests that change what the root of the cgroups passes on. The name is one in memory, and goes with its holder.
-func alone(t *testing.T) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		holder, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", "@csi-tandem-cgroup-tests")
-		if err == nil {
-			t.Cleanup(func() { _ = holder.Close() })
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("another test keeps the cgroups to itself: ", err)
-		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -107,7 +82,7 @@ func unmake(t *testing.T, group string) {
 	var said []byte
 	err := os.ErrDeadlineExceeded
 	for deadline := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		said, err = inUnified(context.WithoutCancel(t.Context()), 0, "sh", "-c", script).CombinedOutput()
+		said, err = unified.Command(context.WithoutCancel(t.Context()), 0, "sh", "-c", script).CombinedOutput()
 	}
 	if err != nil {
 		t.Errorf("removing the group: %v: %s", err, said)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package node
+package compile
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -19,7 +20,7 @@ mkdir "${GOTMPDIR:-$TMPDIR}/go-build1" && touch "$TOLD" && exec sleep 1000
 
 // TestInterruptedBuildLeavesNothing catches a build whose go is killed, and leaves what it worked in beside everybody's files.
 func TestInterruptedBuildLeavesNothing(t *testing.T) {
-	programs, source, told, temporary, target := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "told"), t.TempDir(), t.TempDir()
+	programs, told, temporary, work := t.TempDir(), filepath.Join(t.TempDir(), "told"), t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(programs, "go"), []byte(fakeGo), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -29,8 +30,8 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- recipe{module: "x", makes: []string{"x"}}.build(ctx, source, target, io.Discard) }()
-	for deadline := time.Now().Add(time.Minute); !isFile(told); time.Sleep(look) {
+	go func() { ended <- Run(ctx, Job{Name: "x", Source: t.TempDir(), Work: work, Out: io.Discard}) }()
+	for deadline := time.Now().Add(time.Minute); !isFile(told); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("go does not work")
 		}
@@ -44,10 +45,22 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("it does not end")
 	}
-	for _, dir := range []string{temporary, target} {
+	for _, dir := range []string{temporary, work} {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("left in %s: %v, %v", dir, left, err)
 		}
+	}
+}
+
+// TestFailureIsTold catches a build whose words are lost: whoever waits learns that it failed, and not why.
+func TestFailureIsTold(t *testing.T) {
+	source := t.TempDir()
+	if err := os.WriteFile(filepath.Join(source, "x.go"), []byte("package x\n\nfunc f() { undefinedThing() }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Run(t.Context(), Job{Name: "x", Source: source, Work: t.TempDir(), Args: []string{"x.go"}, Env: []string{"GOFLAGS="}, Out: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "undefinedThing") {
+		t.Errorf("it says %v", err)
 	}
 }
 
