@@ -27,6 +27,9 @@ const (
 	minTry = 100 * time.Millisecond
 )
 
+// lossTold is what the log says once for each lease that went.
+const lossTold = "Lost the lease: stopping all work at once"
+
 // errLeaseLost ends what runs under a lease. It is a state: the process stands by again.
 var errLeaseLost = errors.New("the lease was lost")
 
@@ -61,13 +64,19 @@ func (c *campaign) lead(ctx context.Context, work func(context.Context) error) e
 	var err, why error
 	select {
 	case why = <-lost:
-		logger.Error(why, "Lost the lease: stopping all work at once")
+		logger.Error(why, lossTold)
 		stop(fmt.Errorf("%w: %w", errLeaseLost, reconcile.ErrNoGrace))
 		err = errors.Join(errLeaseLost, <-result)
 	case err = <-result:
 		stop(nil)
 		let()
-		why = <-lost
+		if why = <-lost; why == nil {
+			why = c.lostTo(holding, err)
+		}
+		if why != nil && isYielding(err) {
+			logger.Error(why, lossTold)
+			err = errors.Join(errLeaseLost, err)
+		}
 	}
 	let()
 	c.lock.setRenewed(time.Time{})
@@ -77,6 +86,20 @@ func (c *campaign) lead(ctx context.Context, work func(context.Context) error) e
 		c.release(holding, logger)
 	}
 	return err
+}
+
+// lostTo tells that the lease is in other hands, to whom work ended with the error that another process does it: who was asleep may meet the work
+// of the next leader before the lease has told of it. It is nil where the lease is ours, and where nobody can tell.
+func (c *campaign) lostTo(ctx context.Context, met error) error {
+	if !isYielding(met) {
+		return nil
+	}
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.election.RenewDeadline)
+	defer cancel()
+	if err := c.lock.renew(looking); errors.Is(err, errLeaseLost) {
+		return err
+	}
+	return nil
 }
 
 func (c *campaign) tell(leads bool) {

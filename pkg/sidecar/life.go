@@ -152,11 +152,18 @@ type yielding interface {
 	YieldsFor() time.Duration
 }
 
+// isYielding tells that work has met another process doing the same.
+func isYielding(err error) bool {
+	var met yielding
+	return errors.As(err, &met)
+}
+
 // yield waits when another process does the same work, and tells whether to begin again. That is a state,
-// as a lost lease is: two that end each other would both be in a crash loop.
+// as a lost lease is: two that end each other would both be in a crash loop. Whom the lease keeps out need not wait for
+// anything else: it stands by, ready to take over.
 func (l *life) yield(ctx context.Context, err error) bool {
 	var met yielding
-	if ctx.Err() != nil || !errors.As(err, &met) {
+	if ctx.Err() != nil || errors.Is(err, errLeaseLost) || !errors.As(err, &met) {
 		return false
 	}
 	klog.FromContext(ctx).Error(err, "All work was stopped, because another process does it", "beginning again after", met.YieldsFor())

@@ -11,7 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/csi-tandem/csi-tandem/test/kit"
 )
 
 type metAnother struct{}
@@ -36,8 +41,12 @@ func TestYield(t *testing.T) {
 		if text, _ := l.health.report(); strings.Contains(text, "another one works") {
 			t.Errorf("afterwards health says %q", text)
 		}
+		began = time.Now()
 		if l.yield(t.Context(), errors.New("something else")) || l.yield(t.Context(), nil) {
 			t.Error("yields to nobody")
+		}
+		if l.yield(t.Context(), errors.Join(errLeaseLost, metAnother{})) || time.Since(began) != 0 {
+			t.Error("waits although the lease keeps it out")
 		}
 		ending, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -46,4 +55,44 @@ func TestYield(t *testing.T) {
 			t.Error("the end is held up")
 		}
 	})
+}
+
+// TestWhoMeetsTheNextLeader: work that has met another process has lost its lease if that one holds it, and stands by at once; where the lease is its
+// own, the other is one without a lease. Catches a process that was asleep, and is no standby for a minute.
+func TestWhoMeetsTheNextLeader(t *testing.T) {
+	for title, row := range map[string]struct {
+		robs   bool
+		met    error
+		isLost bool
+		holder string
+	}{
+		"the next leader":              {true, metAnother{}, true, "two"},
+		"one without a lease":          {false, metAnother{}, false, ""},
+		"work that failed by itself":   {true, errors.New("something else"), false, "two"},
+		"work that ended of its own":   {true, nil, false, "two"},
+		"an API server that is silent": {false, metAnother{}, false, "one"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			l := newLocks(t)
+			lock := l.candidate("one")
+			lock.recorder = kit.NewRecorder(nil)
+			c := &campaign{election: Election{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 5 * time.Second}, lock: lock}
+			err := c.lead(t.Context(), func(context.Context) error {
+				l.clock.Step(time.Second)
+				if row.robs {
+					kit.Edit(l.api, leaseKey, func(o *coordinationv1.Lease) { o.Spec.HolderIdentity = ptr.To("two") })
+				}
+				if row.holder == "one" {
+					l.api.Fail("patch", "leases", apierrors.NewTimeoutError("slow", 1), 2)
+				}
+				return row.met
+			})
+			if errors.Is(err, errLeaseLost) != row.isLost || !errors.Is(err, row.met) {
+				t.Errorf("ended with %v", err)
+			}
+			if found, _ := kit.Read[*coordinationv1.Lease](l.api, leaseKey); holderOf(found) != row.holder {
+				t.Errorf("held by %q", holderOf(found))
+			}
+		})
+	}
 }
