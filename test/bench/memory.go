@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,9 @@ import (
 
 // calm is how long a process has to come to rest after its start until its memory is looked at.
 const calm = 30 * time.Second
+
+// starts is how often the first claim is measured: what else the machine does at that moment makes half of a single figure.
+const starts = 5
 
 // memoryRun is one run of the mode memory.
 type memoryRun struct {
@@ -65,14 +69,13 @@ func runMemory(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	served, err := r.firstClaim(ctx)
+	served, err := r.firstClaims(ctx)
 	if err != nil {
 		return err
 	}
-	r.say("from the start to the first claim served: %s", seconds(served.Seconds()))
 	fmt.Printf("\n%s, %s: memory at rest, and the most since the start\n\n", b.o.label, machine())
 	r.table.text(os.Stdout)
-	first := "From the start of the provisioner to the volume of a claim that waits: " + seconds(served.Seconds()) + "."
+	first := fmt.Sprintf("From the start of the provisioner to the volume of a claim that waits, in %d starts: %s.", starts, strings.Join(served, ", "))
 	fmt.Printf("\n%s\n", first)
 	return b.o.keep("memory", &r.table, first)
 }
@@ -114,12 +117,28 @@ func (r *memoryRun) weigh(ctx context.Context, what string, count int) error {
 	return nil
 }
 
-// firstClaim makes a claim that the controllers have seen, and measures from the start of the programs to its volume.
-func (r *memoryRun) firstClaim(ctx context.Context) (time.Duration, error) {
+// firstClaims starts the pair several times while a claim waits, and measures how long each start took to serve it.
+func (r *memoryRun) firstClaims(ctx context.Context) ([]string, error) {
 	if err := r.stage.Cluster.StartPart(ctx, controlplane.ControllerManager); err != nil {
-		return 0, err
+		return nil, err
 	}
-	const name = "first"
+	var all []string
+	for i := range starts {
+		served, err := r.firstClaim(ctx, fmt.Sprint("first-", i))
+		if err != nil {
+			return nil, err
+		}
+		r.say("from the start to the first claim served: %s", seconds(served.Seconds()))
+		all = append(all, seconds(served.Seconds()))
+		for len(r.crew) > 0 {
+			r.dismiss(r.crew[0])
+		}
+	}
+	return all, nil
+}
+
+// firstClaim makes a claim that the controllers have seen, and measures from the start of the programs to its volume.
+func (r *memoryRun) firstClaim(ctx context.Context, name string) (time.Duration, error) {
 	claims := r.stage.Kube.CoreV1().PersistentVolumeClaims(namespace)
 	if _, err := claims.Create(ctx, claimOf(name, className), metav1.CreateOptions{}); err != nil {
 		return 0, err
@@ -139,7 +158,7 @@ func (r *memoryRun) firstClaim(ctx context.Context) (time.Duration, error) {
 	if err := r.hirePair(ctx); err != nil {
 		return 0, err
 	}
-	profiled := r.profile(ctx, phase{name: "first claim", isMeasured: true})
+	profiled := r.profile(ctx, phase{name: name, isMeasured: true})
 	if err := r.await(ctx, []string{name}, written); err != nil {
 		return 0, err
 	}
