@@ -50,6 +50,7 @@ func (r *round) remove(ctx context.Context, in snapshot.ContentInput, step snaps
 	case errors.Is(err, errChanged):
 		return fault.RetryAfter(err, soon)
 	}
+	in.Now = r.Clock.Now()
 	after := snapshot.AfterRemove(in, err)
 	if after.Attempt.Replacement == "" {
 		err = nil

@@ -31,3 +31,21 @@ func TestAfterASlowFailureItWaits(t *testing.T) {
 		t.Errorf("%d calls, and the second is due\n%s", len(calls), h.Trace())
 	}
 }
+
+// TestAfterASlowFailedRemovalItWaits is the same for what was taken in place of a lost snapshot.
+func TestAfterASlowFailedRemovalItWaits(t *testing.T) {
+	h, c := lostOne(t)
+	before := len(h.Driver.Calls("DeleteSnapshot"))
+	h.Driver.Next("DeleteSnapshot", kit.Reply{Code: codes.Internal, Text: "busy", Meanwhile: func() { h.Clock.Step(30 * time.Second) }})
+	deleteBoth(h, c)
+	h.Horizon = 30*time.Second + h.RetryStart/2
+	h.Settle()
+	if calls := h.Driver.Calls("DeleteSnapshot"); len(calls) != before+1 {
+		t.Errorf("%d calls, the second right after the answer of the first\n%s", len(calls)-before, h.Trace())
+	}
+	h.Horizon = time.Minute
+	h.Settle()
+	if n := snapshotsAt(h); n != 0 {
+		t.Errorf("%d left\n%s", n, h.Trace())
+	}
+}
