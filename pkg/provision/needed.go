@@ -52,7 +52,7 @@ func IsLeft(volume *corev1.PersistentVolume) bool {
 }
 
 // afterDeletion ends with a volume that the driver has removed. It may have been taken back at that time: then whoever sees it has to
-// know, because it looks as if its data were there.
+// know, because it looks as if its data were there. A cache is not enough to say so: it may show the volume, or its claim, as it was before.
 func (in VolumeInput) afterDeletion() VolumeStep {
 	volume := in.Volume
 	switch going := volume.DeletionTimestamp != nil; {
@@ -60,13 +60,18 @@ func (in VolumeInput) afterDeletion() VolumeStep {
 		return Ignore{"the volume was handled before"}
 	case going || IsLeft(volume) && in.Owner == nil:
 		return Release{}
+	case !in.Live:
+		return Confirm{}
 	}
 	handle := volume.Name
 	if translated, err := in.AsCSI(volume); err == nil && translated.Spec.CSI != nil {
 		handle = translated.Spec.CSI.VolumeHandle
 	}
-	err := fault.Terminal(advise(fmt.Errorf("PersistentVolume %s is to stay, but the driver had deleted its volume %q, or did not know it, before that was said, so that its data is gone", volume.Name, handle),
-		"bind no claim to the PersistentVolume, and delete it when the storage does not have the volume either"))
+	err := advise(fmt.Errorf("PersistentVolume %s is to stay, but the driver had deleted its volume %q, or did not know it, before that was said, so that its data is gone", volume.Name, handle),
+		"bind no claim to the PersistentVolume, and delete it when the storage does not have the volume either")
+	if !IsLeft(volume) {
+		err = fault.Terminal(err) // else it goes with the claim that has it, of whose end it does not hear
+	}
 	if isProtected(volume) && isExplicit(volume.Spec.PersistentVolumeReclaimPolicy) {
 		return Unprotect{Hollow: err}
 	}

@@ -106,6 +106,7 @@ func TestNextVolumeStep(t *testing.T) {
 		{"to be kept when the driver has removed it", []volumeEdit{removed, policy(corev1.PersistentVolumeReclaimRetain)}, "Unprotect"},
 		{"available when the driver has removed it", []volumeEdit{removed, phase(corev1.VolumeAvailable)},
 			`Reject: PersistentVolume v is to stay, but the driver had deleted its volume "h", or did not know it, before that was said, so that its data is gone`},
+		{"available when the driver has removed it, from the cache", []volumeEdit{cached, removed, phase(corev1.VolumeAvailable)}, "Confirm"},
 		{"B057 to be kept and being deleted when the driver has removed it", []volumeEdit{removed, dying, policy(corev1.PersistentVolumeReclaimRetain)}, "Release"},
 		{"B015 also from the cache", []volumeEdit{cached, func(in *VolumeInput) { in.Deleted = true }}, "Release"},
 		{"T68 bound", []volumeEdit{phase(corev1.VolumeBound)}, "Ignore: the volume is not released"},

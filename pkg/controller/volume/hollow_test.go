@@ -4,6 +4,7 @@ package volume_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,5 +58,45 @@ func TestHollowVolumeIsTold(t *testing.T) {
 				t.Error("it cannot be deleted any more", v.Finalizers)
 			}
 		})
+	}
+}
+
+// TestLeavingVolumeIsNotHollow: the driver has deleted a volume, its PersistentVolume could not be let go at once, and a cache that lags still shows
+// the claim, or the PersistentVolume as bound to it. Catches one that takes that for a wish to keep the volume, says so, and is not looked at again when
+// the cache has caught up.
+func TestLeavingVolumeIsNotHollow(t *testing.T) {
+	claim := kit.Claim("gone", kit.BoundTo("v"))
+	h := world(t, released())
+	h.Put(claim.DeepCopy())
+	h.API.Fail("patch", "persistentvolumes", serverError(), 1)
+	start(h)
+	h.Stores.Hold()
+	kit.Remove[*corev1.PersistentVolumeClaim](h.API, kube.KeyOf(claim))
+	h.Horizon = time.Minute
+	h.Settle()
+	if _, stays := kit.Read[*corev1.PersistentVolume](h.API, key); stays || len(h.Driver.Calls("DeleteVolume")) != 1 {
+		t.Errorf("it stays: %v\n%v\n%s", stays, h.Log.Lines(), h.Trace())
+	}
+}
+
+// TestHollowVolumeGoesWithItsClaim: a claim that names the emptied volume keeps it for as long as it is there. Catches one that waits for a change of
+// the volume, which the end of a claim is not.
+func TestHollowVolumeGoesWithItsClaim(t *testing.T) {
+	owner := kit.Claim("gone", kit.BoundTo("v"))
+	owner.UID = "restored"
+	h := world(t, released())
+	h.Driver.Next("DeleteVolume", kit.Reply{Meanwhile: func() { h.Put(owner.DeepCopy()) }})
+	h.API.Fail("patch", "persistentvolumes", serverError(), 1)
+	start(h)
+	h.Horizon = time.Minute
+	h.Settle()
+	if lines := strings.Join(h.Log.Lines(), "\n"); !strings.Contains(lines, "PersistentVolume v is to stay, but") {
+		t.Errorf("nobody is told\n%s", h.Trace())
+	}
+	kit.Remove[*corev1.PersistentVolumeClaim](h.API, kube.KeyOf(owner))
+	h.Horizon = time.Hour
+	h.Settle()
+	if _, stays := kit.Read[*corev1.PersistentVolume](h.API, key); stays || len(h.Driver.Calls("DeleteVolume")) != 1 {
+		t.Errorf("it stays: %v\n%s", stays, h.Trace())
 	}
 }
