@@ -71,7 +71,7 @@ func (c *campaign) lead(ctx context.Context, work func(context.Context) error) e
 		stop(nil)
 		let()
 		if why = <-lost; why == nil {
-			why = c.lostTo(holding, err)
+			why = c.lostTo(ctx, err)
 		}
 		if why != nil && isYielding(err) {
 			logger.Error(why, lossTold)
@@ -89,12 +89,12 @@ func (c *campaign) lead(ctx context.Context, work func(context.Context) error) e
 }
 
 // lostTo tells that the lease is in other hands, to whom work ended with the error that another process does it: who was asleep may meet the work
-// of the next leader before the lease has told of it. It is nil where the lease is ours, and where nobody can tell.
+// of the next leader before the lease has told of it. It is nil where the lease is ours, and where nobody can tell, as when the process ends.
 func (c *campaign) lostTo(ctx context.Context, met error) error {
 	if !isYielding(met) {
 		return nil
 	}
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.election.RenewDeadline)
+	looking, cancel := context.WithTimeout(ctx, c.election.RenewDeadline)
 	defer cancel()
 	if err := c.lock.renew(looking); errors.Is(err, errLeaseLost) {
 		return err

@@ -181,7 +181,8 @@ func (l *life) yield(ctx context.Context, err error) bool {
 
 // unlessEnding drops the errors of what was told to end; that it did is no failure.
 func unlessEnding(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errLeaseLost) || errors.Is(err, errAnew)) {
+	isState := errors.Is(err, context.Canceled) || errors.Is(err, errLeaseLost) || errors.Is(err, errAnew) || isYielding(err)
+	if ctx.Err() != nil && isState {
 		return nil
 	}
 	return err

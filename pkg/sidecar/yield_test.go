@@ -54,6 +54,12 @@ func TestYield(t *testing.T) {
 		if l.yield(ending, metAnother{}) || time.Since(began) != time.Second {
 			t.Error("the end is held up")
 		}
+		if err := unlessEnding(ending, fmt.Errorf("claims: %w", metAnother{})); err != nil {
+			t.Error("the end has failed:", err) // as if something were wrong with who stands back
+		}
+		if err := unlessEnding(t.Context(), metAnother{}); err == nil {
+			t.Error("nobody told it to end")
+		}
 	})
 }
 
@@ -71,13 +77,19 @@ func TestWhoMeetsTheNextLeader(t *testing.T) {
 		"work that failed by itself":   {true, errors.New("something else"), false, "two"},
 		"work that ended of its own":   {true, nil, false, "two"},
 		"an API server that is silent": {false, metAnother{}, false, "one"},
+		"an end at the same time":      {false, metAnother{}, false, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
 			l := newLocks(t)
 			lock := l.candidate("one")
 			lock.recorder = kit.NewRecorder(nil)
 			c := &campaign{election: Election{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 5 * time.Second}, lock: lock}
-			err := c.lead(t.Context(), func(context.Context) error {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			err := c.lead(ctx, func(context.Context) error {
+				if strings.HasPrefix(title, "an end") {
+					end()
+				}
 				l.clock.Step(time.Second)
 				if row.robs {
 					kit.Edit(l.api, leaseKey, func(o *coordinationv1.Lease) { o.Spec.HolderIdentity = ptr.To("two") })
