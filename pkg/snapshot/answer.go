@@ -64,9 +64,10 @@ func AfterCreate(in ContentInput, answer Answer, err error) After {
 		return after
 	}
 	after.Attempt.Refused = after.Attempt.Tried == Settled
-	if in.Content.DeletionTimestamp != nil && after.Attempt.Tried == Open && fault.IsEvasive(err) {
+	if isEnd(in) && after.Attempt.Tried == Open && fault.IsEvasive(err) {
 		return afterUnsure(in, after, err)
 	}
+	after.Attempt.Unsure, after.Attempt.UnsureFor = 0, 0 // before the end nobody's patience counts, and what is at work yet may be waited for
 	return after
 }
 

@@ -72,6 +72,9 @@ func permissionUnseen(in ContentInput, marked bool) permission {
 // nextLeaving is for a content with a deletion time; nil means that it is treated as if it had none.
 func nextLeaving(in ContentInput) ContentStep {
 	if isOpen(in) && !isResigned(in.Attempt) {
+		if permissionOf(in) == unasked {
+			return Confirm{} // how long it is asked counts from the end, which has to be certain
+		}
 		// Only a repeat of the same create can tell whether there is something to delete.
 		return nextCreate(in)
 	}

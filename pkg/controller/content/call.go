@@ -32,7 +32,7 @@ func (r *round) create(ctx context.Context, in snapshot.ContentInput, step snaps
 	}
 	// Open until the answer is in the API: an answer that could not be written is as good as none.
 	open := in.Attempt
-	open.Tried = snapshot.Open
+	open.Tried, open.Refused = snapshot.Open, false
 	r.remember(r.content.UID, open)
 	step.Request.Secrets = secrets
 	klog.FromContext(ctx).V(5).Info("asking the driver for a snapshot", "name", step.Request.GetName(), "volume", step.Request.GetSourceVolumeId())

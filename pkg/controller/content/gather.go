@@ -127,8 +127,9 @@ func (c *Controller) attemptOf(content *kube.Content) snapshot.Attempt {
 	defer c.mu.Unlock()
 	attempt := c.attempts[content.UID]
 	// The server's clock gives the creation time and ours the begin, and the cache may have lagged when the
-	// lead began; what passes both tests is certainly younger than our lead.
-	attempt.Fresh = !c.began.IsZero() && !c.older[content.UID] && content.CreationTimestamp.After(c.began.Add(clockSkew))
+	// lead began; what passes both tests is certainly younger than our lead. A process for one node has no lead: the label leads a content from
+	// one to another.
+	attempt.Fresh = !c.options.NodeDeployment && !c.began.IsZero() && !c.older[content.UID] && content.CreationTimestamp.After(c.began.Add(clockSkew))
 	switch {
 	case content.DeletionTimestamp != nil && !attempt.Leaving:
 		// What waited for the next try of a living snapshot need not wait any more.

@@ -35,10 +35,11 @@ func (r *round) isCountedOn(ctx context.Context, content *kube.Content) (bool, e
 }
 
 // searchCounting is isCountedOn without a cache, of a content whose deletion the snapshot that it points at does not forbid. Where that one
-// counts on the content and goes, as is ordinary, nobody else is looked for. Whoever may not search does not know, and deletes nothing; only
+// counts on the content, which was made for it, and goes, as is ordinary, nobody else is looked for: one that was imported may have been led
+// from one snapshot to another. Whoever may not search does not know, and deletes nothing; only
 // where no snapshot may be read the other half's mark has to do.
 func (r *round) searchCounting(ctx context.Context, content *kube.Content, referred *snapv1.VolumeSnapshot, state snapshot.SnapshotState) (bool, error) {
-	ordinary := state == snapshot.Deleting && binding.CountsOn(referred, content.Name)
+	ordinary := state == snapshot.Deleting && binding.CountsOn(referred, content.Name) && binding.IsNamedFor(&content.VolumeSnapshotContent)
 	if content.DeletionTimestamp == nil || ordinary || state == snapshot.Unknown || state == snapshot.Alive {
 		return false, nil
 	}
