@@ -76,7 +76,7 @@ func (r *rooms) setup(ctx context.Context, env *sidecar.Env) ([]sidecar.Runnable
 		deps.Topology = env.Topology()
 		needs = append(needs, env.TopologyCaches()...)
 	}
-	watched := claim.Watched{Claims: claims, Classes: classes}
+	watched := claim.Watched{Claims: claims, Volumes: volumes, Classes: classes}
 	if env.Capabilities.Has(canSnapshot) {
 		watched.Snapshots = env.Snapshots()
 		env.Require(restoreRights()...)

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -41,39 +42,60 @@ func storeOver[T Object](s *shelf[T]) *Store[T] {
 
 // Lookup finds an object by its key.
 func (s *Store[T]) Lookup(key Key) (T, bool) {
-	var none T
+	// Own writes first: what the watch brings is put on the shelf before it is taken out of them.
+	own, ahead := s.lookupOwn(key)
 	cached, ok := s.shelf.lookup(key)
+	switch {
+	case !ahead || ok && !isNewer(own, cached):
+		return cached, ok
+	case ok:
+		return own, true
+	}
+	if own, ahead = s.lookupOwn(key); ahead {
+		return own, true
+	}
+	return s.shelf.lookup(key) // shown, or gone, in between
+}
 
+// lookupOwn finds the result of an own write that the watch has not caught up with.
+func (s *Store[T]) lookupOwn(key Key) (T, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own, assumed := s.assumed[key]
-	if assumed && (!s.isAhead(own) || ok && !isNewer(own, cached)) {
+	if assumed && !s.isAhead(own) {
 		delete(s.assumed, key)
 		assumed = false
 	}
-	switch {
-	case assumed:
-		return own, true
-	case ok:
-		return cached, true
-	}
-	return none, false
+	return own, assumed
 }
 
 // ByIndex lists the objects under a value of an index, as the watch has seen them.
-func (s *Store[T]) ByIndex(index, value string) []T { return s.current(s.shelf.find(index, value)) }
+func (s *Store[T]) ByIndex(index, value string) []T {
+	written := s.written()
+	return s.current(s.shelf.find(index, value), written)
+}
 
 // All lists every object.
-func (s *Store[T]) All() []T { return s.current(s.shelf.list()) }
+func (s *Store[T]) All() []T {
+	written := s.written()
+	return s.current(s.shelf.list(), written)
+}
 
-// current replaces what own writes have changed since.
-func (s *Store[T]) current(objects []T) []T {
+// written are the keys of own writes, which are few: the watch catches up within milliseconds.
+func (s *Store[T]) written() map[Key]T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.assumed) == 0 {
+		return nil
+	}
+	return maps.Clone(s.assumed)
+}
+
+// current replaces what own writes had changed before the objects were read.
+func (s *Store[T]) current(objects []T, written map[Key]T) []T {
 	for i, obj := range objects {
 		key := KeyOf(obj)
-		s.mu.Lock()
-		_, own := s.assumed[key]
-		s.mu.Unlock()
-		if !own {
+		if _, own := written[key]; !own {
 			continue // looking up would unpack it once more
 		}
 		if newer, ok := s.Lookup(key); ok {

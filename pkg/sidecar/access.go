@@ -57,7 +57,7 @@ const (
 	unasked verdict = iota
 	granted
 	refused
-	// unknown means that the question failed. It counts as granted: the work itself will find out.
+	// unknown means that the question failed, and none before it was answered. It counts as granted: the work itself will find out.
 	unknown
 )
 
@@ -124,6 +124,27 @@ func (a *access) await(ctx context.Context, right Right) error {
 	}
 }
 
+// awaitRefusal tells that a right is certainly missing. It ends without that once the right is certainly there, or with the context.
+func (a *access) awaitRefusal(ctx context.Context, right Right) bool {
+	a.require(right)
+	for {
+		a.mu.Lock()
+		gone, open, news := a.missing(right, refused), a.missing(right, unasked, unknown), a.news
+		a.mu.Unlock()
+		switch {
+		case len(gone) > 0:
+			return true
+		case len(open) == 0:
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-news:
+		}
+	}
+}
+
 // missing lists the verbs of a right whose verdict is one of these.
 func (a *access) missing(r Right, verdicts ...verdict) []string {
 	var verbs []string
@@ -169,7 +190,9 @@ func (a *access) ask(ctx context.Context, all bool) {
 			return
 		}
 		a.mu.Lock()
-		a.verdicts[q] = v
+		if v != unknown || a.verdicts[q] == unasked {
+			a.verdicts[q] = v
+		}
 		a.mu.Unlock()
 	}
 	a.mu.Lock()

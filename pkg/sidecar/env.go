@@ -50,6 +50,7 @@ type Env struct {
 	access    *access
 	tenures   *tenures
 	awaited   []Right
+	doubted   []Right
 	informers []watched
 	index     *topology.Index
 	contents  *kube.Informer[*kube.Content]
@@ -91,22 +92,34 @@ func (e *Env) Require(rights ...Right) { e.access.require(rights...) }
 
 // Allows asks the API server now whether this process has a right. A question without an answer counts as
 // yes: the work itself will find out.
-func (e *Env) Allows(ctx context.Context, right Right) bool {
+func (e *Env) Allows(ctx context.Context, right Right) bool { return e.ask(ctx, right) != refused }
+
+func (e *Env) ask(ctx context.Context, right Right) verdict {
+	all := granted
 	for verb := range strings.FieldsSeq(right.Verbs) {
-		if e.access.fetchVerdict(ctx, question{right.Group, right.Resource, right.Namespace, verb}) == refused {
-			return false
+		switch v := e.access.fetchVerdict(ctx, question{right.Group, right.Resource, right.Namespace, verb}); v {
+		case refused:
+			return refused
+		case unknown:
+			all = unknown
+		default:
 		}
 	}
-	return true
+	return all
 }
 
-// AllowsOrAwaits is Allows, and has Setup called again when a missing right has come.
+// AllowsOrAwaits is Allows, and has Setup called again when a missing right has come, or one of which nobody could tell
+// turns out to be missing: what was set up for it might wait for ever.
 func (e *Env) AllowsOrAwaits(ctx context.Context, right Right) bool {
-	allowed := e.Allows(ctx, right)
-	if !allowed {
+	v := e.ask(ctx, right)
+	switch v {
+	case refused:
 		e.awaited = append(e.awaited, right)
+	case unknown:
+		e.doubted = append(e.doubted, right)
+	default:
 	}
-	return allowed
+	return v != refused
 }
 
 func informerOf[T kube.Object](e *Env, options kube.InformerOptions[T]) *kube.Informer[T] {

@@ -35,6 +35,8 @@ type link struct {
 	identity driver.Identity
 	// place is where the driver says that it runs, in a process that serves one node.
 	place topology.Segment
+	// losses is how often the connection had been lost when the driver was last asked who it is.
+	losses int64
 	// calls go through gates, which keep from term to term what they have learnt of the driver.
 	calls *throttle.Driver
 }
@@ -59,6 +61,7 @@ func (l *life) connect(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
+	losses := conn.Losses()
 	identity, err := l.identify(ctx, conn)
 	if err != nil {
 		_ = conn.Close()
@@ -80,7 +83,7 @@ func (l *life) connect(ctx context.Context) (*link, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	return &link{conn, identity, place, calls}, nil
+	return &link{conn, identity, place, losses, calls}, nil
 }
 
 // dial connects, and says of a socket that is not there what knocking finds: gRPC only says that its time is over.
@@ -158,19 +161,18 @@ func (l *life) watch(ctx context.Context, k *link) error {
 	}
 	ticker := l.clock.NewTicker(lookAtDriver)
 	defer ticker.Stop()
-	for seen := k.conn.Losses(); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C():
 		}
-		if k.conn.IsConnected() && k.conn.Losses() == seen {
+		if k.conn.IsConnected() && k.conn.Losses() == k.losses {
 			continue
 		}
 		if err := l.meetAgain(ctx, k); err != nil {
 			return err
 		}
-		seen = k.conn.Losses()
 	}
 }
 
@@ -181,6 +183,7 @@ func (l *life) meetAgain(ctx context.Context, k *link) error {
 	if k.conn.WaitConnected(ctx) != nil {
 		return nil // the process is ending
 	}
+	k.losses = k.conn.Losses() // before it is asked who it is: the next connection may be another one's
 	again, err := l.identify(ctx, k.conn)
 	if err != nil {
 		return nil // likewise: nothing else ends the wait

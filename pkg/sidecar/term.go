@@ -65,14 +65,7 @@ func (l *life) term(ctx context.Context, k *link) error {
 		<-working.Done() // work that ends early is no reason to end the process
 		return nil
 	})
-	for _, right := range env.awaited {
-		group.Go(func() error {
-			if l.access.await(working, right) != nil {
-				return nil
-			}
-			return fmt.Errorf("%w: the right to %s %s has come", errAnew, right.Verbs, right.object())
-		})
-	}
+	l.awaitRights(working, group, env)
 	for lease, members := range byLease(runnables, l.leaseName(k)) {
 		if l.elects(members) {
 			c, informer := l.campaign(lease)
@@ -139,6 +132,26 @@ func (l *life) keepWatch(ctx context.Context, w watched) {
 	}
 	if l.access.await(ctx, right) == nil {
 		w.Run(ctx)
+	}
+}
+
+// awaitRights ends the term when rights are otherwise than it was set up for.
+func (l *life) awaitRights(ctx context.Context, group *errgroup.Group, env *Env) {
+	for _, right := range env.awaited {
+		group.Go(func() error {
+			if l.access.await(ctx, right) != nil {
+				return nil
+			}
+			return fmt.Errorf("%w: the right to %s %s has come", errAnew, right.Verbs, right.object())
+		})
+	}
+	for _, right := range env.doubted {
+		group.Go(func() error {
+			if !l.access.awaitRefusal(ctx, right) {
+				return nil
+			}
+			return fmt.Errorf("%w: the right to %s %s is missing", errAnew, right.Verbs, right.object())
+		})
 	}
 }
 

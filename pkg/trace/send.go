@@ -117,7 +117,7 @@ func (s *sender) post(ctx context.Context, body []byte) (again bool, wait time.D
 	}
 	answer, err := s.client.Do(request)
 	if err != nil {
-		return true, 0, fmt.Errorf("sending spans to %s: %w", request.URL.Redacted(), withoutURL(err))
+		return true, 0, fmt.Errorf("sending spans to %s: %w", place(request.URL), withoutURL(err))
 	}
 	defer func() { _ = answer.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, answer.Body, readAnswer)
@@ -127,8 +127,11 @@ func (s *sender) post(ctx context.Context, body []byte) (again bool, wait time.D
 	if seconds, parseErr := strconv.Atoi(answer.Header.Get("Retry-After")); parseErr == nil && seconds > 0 {
 		wait = min(time.Duration(min(seconds, int(mostDelay/time.Second)))*time.Second, mostDelay)
 	}
-	return slices.Contains(retryable, answer.StatusCode), wait, fmt.Errorf("sending spans to %s: it answers %s", request.URL.Redacted(), answer.Status)
+	return slices.Contains(retryable, answer.StatusCode), wait, fmt.Errorf("sending spans to %s: it answers %s", place(request.URL), answer.Status)
 }
+
+// place is as much of a collector's URL as may be told: its path and its query hold keys for some.
+func place(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // withoutURL drops the URL, which the HTTP client repeats.
 func withoutURL(err error) error {

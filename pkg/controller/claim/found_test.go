@@ -90,7 +90,7 @@ func TestSettledBetweenReadingAndAdopting(t *testing.T) {
 	before := len(requests(h.Harness))
 	h.meanwhile = func() {
 		leaves(h.Harness)()
-		ok, err := h.c.Settle(h.Ctx, &corev1.ObjectReference{Namespace: dataKey.Namespace, Name: dataKey.Name, UID: dataUID.UID})
+		ok, err := h.c.Settle(h.Ctx, ofClaim(&corev1.ObjectReference{Namespace: dataKey.Namespace, Name: dataKey.Name, UID: dataUID.UID}))
 		if err != nil || !ok {
 			t.Error("not settled", err)
 		}
@@ -181,7 +181,7 @@ func TestDoubtfulEntries(t *testing.T) {
 				leaves(h.Harness)()
 			}
 			for i := range 20_000 {
-				if _, err := h.c.Settle(h.Ctx, &corev1.ObjectReference{Namespace: "n", Name: "c", UID: types.UID(fmt.Sprint("of-none-", i))}); err != nil {
+				if _, err := h.c.Settle(h.Ctx, ofClaim(&corev1.ObjectReference{Namespace: "n", Name: "c", UID: types.UID(fmt.Sprint("of-none-", i))})); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -231,4 +231,11 @@ func TestLeadsAgainInMidCall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ofClaim is a PersistentVolume that leads to a claim.
+func ofClaim(ref *corev1.ObjectReference) *corev1.PersistentVolume {
+	v := &corev1.PersistentVolume{}
+	v.Spec.ClaimRef = ref
+	return v
 }

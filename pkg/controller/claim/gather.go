@@ -20,7 +20,9 @@ import (
 // Watched are the informers that wake the room. Snapshots is nil where they may not be watched; then a
 // restore that waits for its snapshot is tried again by time only.
 type Watched struct {
-	Claims    *kube.Informer[*corev1.PersistentVolumeClaim]
+	Claims *kube.Informer[*corev1.PersistentVolumeClaim]
+	// Volumes may be nil.
+	Volumes   *kube.Informer[*corev1.PersistentVolume]
 	Classes   *kube.Informer[*storagev1.StorageClass]
 	Snapshots *kube.Informer[*snapv1.VolumeSnapshot]
 	// Grants is nil when sources in other namespaces are not allowed at all.
@@ -31,6 +33,9 @@ type Watched struct {
 func (c *Controller) Watch(w Watched) {
 	w.Claims.OnChange(func(change kube.Change[*corev1.PersistentVolumeClaim]) { c.queue.Hear(c.KeysOfClaim(change)) })
 	w.Classes.OnChange(func(change kube.Change[*storagev1.StorageClass]) { c.queue.Hear(c.KeysOfClass(change)) })
+	if w.Volumes != nil {
+		w.Volumes.OnChange(func(change kube.Change[*corev1.PersistentVolume]) { c.queue.Hear(c.KeysOfVolume(change)) })
+	}
 	if w.Snapshots != nil {
 		w.Snapshots.OnChange(func(change kube.Change[*snapv1.VolumeSnapshot]) { c.queue.Hear(c.KeysOfSnapshot(change)) })
 	}
@@ -63,6 +68,19 @@ func (c *Controller) KeysOfClaim(change kube.Change[*corev1.PersistentVolumeClai
 		}
 	}
 	return keys
+}
+
+// KeysOfVolume is the claim whose PersistentVolume went before it was bound: it waits for another one.
+func (c *Controller) KeysOfVolume(change kube.Change[*corev1.PersistentVolume]) []reconcile.Key {
+	if !change.Deleted || change.Old.Spec.ClaimRef == nil {
+		return nil
+	}
+	ref := change.Old.Spec.ClaimRef
+	claim, ok := c.Claims.Lookup(kube.Key{Namespace: ref.Namespace, Name: ref.Name})
+	if !ok || claim.UID != ref.UID || claim.Spec.VolumeName != "" || !c.config.IsClaimOurs(claim) {
+		return nil
+	}
+	return []reconcile.Key{keyOf(claim)}
 }
 
 // KeysOfSnapshot are the claims that wait for a snapshot which has become ready.

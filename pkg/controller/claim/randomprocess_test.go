@@ -56,7 +56,7 @@ func (l *life) begin() {
 		Settle: p.settleClaim,
 	})
 	p.add("record", p.tend, nil)
-	p.add("claim", p.room.Reconcile, kit.Feeds(kit.On(p.room.KeysOfClaim), kit.On(p.room.KeysOfClass)))
+	p.add("claim", p.room.Reconcile, kit.Feeds(kit.On(p.room.KeysOfClaim), kit.On(p.room.KeysOfVolume), kit.On(p.room.KeysOfClass)))
 	p.add("volume", remover.Reconcile, kit.On(remover.KeysOfVolume))
 	p.takeRecord()
 	p.begun = true
@@ -71,9 +71,9 @@ func (p *process) excuse(v *corev1.PersistentVolume) {
 }
 
 // settleClaim is how rooms of volumes ask whether a claim is over; the queue of claims hears of those that are not.
-func (p *process) settleClaim(ctx context.Context, ref *corev1.ObjectReference) (bool, error) {
-	settled, err := p.room.Settle(ctx, ref)
-	if err == nil && !settled {
+func (p *process) settleClaim(ctx context.Context, v *corev1.PersistentVolume) (bool, error) {
+	settled, err := p.room.Settle(ctx, v)
+	if ref := v.Spec.ClaimRef; err == nil && !settled && ref != nil {
 		p.h.Enqueue("claim", reconcile.Key{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID})
 	}
 	return settled, err

@@ -77,30 +77,6 @@ func (c *Controller) Sweep(ctx context.Context) error {
 	return c.record.Sweep(ctx)
 }
 
-// Settle sees to it that no later process looks for the volume of a claim any more. A PersistentVolume has
-// to wait for that before its volume is deleted or our finalizer goes: an attempt that is resumed after
-// that would make the volume anew, or delete one that somebody has kept. False means that the attempt is
-// not over yet. It goes by the claim, whatever the PersistentVolume is called and whatever it has: who finds the
-// volume of an attempt that hangs may have written a PersistentVolume for it by hand.
-func (c *Controller) Settle(ctx context.Context, claim *corev1.ObjectReference) (bool, error) {
-	if c.record == nil || claim == nil || claim.UID == "" {
-		return true, nil
-	}
-	if err := c.record.AwaitBegun(ctx); err != nil {
-		return false, err
-	}
-	if !c.memory.beginSettling(claim.UID) {
-		// A call may be under way this very moment; the look at the claim finds the PersistentVolume.
-		c.queue.Add(keyOfRef(claim))
-		return false, nil
-	}
-	defer c.memory.endSettling(claim.UID)
-	if err := c.record.Settle(ctx, claim.UID); err != nil {
-		return false, fmt.Errorf("settling the attempt for claim %s/%s: %w", claim.Namespace, claim.Name, err)
-	}
-	return true, nil
-}
-
 // runRecorded works while the record is ours. What is over is taken off after the last key.
 func (c *Controller) runRecorded(ctx context.Context) error {
 	working, stop := context.WithCancel(ctx)

@@ -64,7 +64,7 @@ func start(h *kit.Harness, edits ...func(*claim.Options, *claim.Deps)) *claim.Co
 	h.Add(kit.Room{Name: "record", Reconcile: func(ctx context.Context, _ reconcile.Key) (reconcile.Result, error) {
 		return reconcile.Result{}, c.Sweep(ctx)
 	}})
-	h.Add(kit.Room{Name: "claim", Reconcile: work, Keys: kit.Feeds(kit.On(c.KeysOfClaim), kit.On(c.KeysOfClass), kit.On(c.KeysOfSnapshot), kit.On(c.KeysOfGrant))})
+	h.Add(kit.Room{Name: "claim", Reconcile: work, Keys: kit.Feeds(kit.On(c.KeysOfClaim), kit.On(c.KeysOfVolume), kit.On(c.KeysOfClass), kit.On(c.KeysOfSnapshot), kit.On(c.KeysOfGrant))})
 	return c
 }
 

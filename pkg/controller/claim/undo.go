@@ -53,9 +53,20 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 		}
 	}
 	c.memory.keep(begun.Attempt, c.Clock.Now())
+	isUnderstood := false
+	defer func() {
+		if !isUnderstood {
+			open := *begun.Attempt.Undoing
+			open.Open = true
+			next := *begun.Attempt
+			next.Undoing = &open
+			c.memory.keep(&next, c.Clock.Now())
+		}
+	}()
 	tries := c.deleteVolume(c.whileUnheld(marked(ctx, s.attempt), s.attempt, u.Handle), s, u.Handle, func() error {
 		return c.checkUnheld(ctx, s.attempt, u.Handle)
 	})
+	isUnderstood = true
 	if kept := c.memory.join(s.attempt.Ref.UID, c.Clock.Now()); kept != nil {
 		begun.Attempt = kept // with what was found on the record meanwhile
 	}

@@ -26,7 +26,7 @@ func TestSettleBetweenWriteAndCall(t *testing.T) {
 	settled := make(chan bool, 1)
 	h.API.Script(kit.Rule{Verb: "patch", Resource: "configmaps", Times: 1, Meanwhile: func() {
 		go func() {
-			ok, _ := c.Settle(h.Ctx, &corev1.ObjectReference{Namespace: dataKey.Namespace, Name: dataKey.Name, UID: dataUID.UID})
+			ok, _ := c.Settle(h.Ctx, ofClaim(&corev1.ObjectReference{Namespace: dataKey.Namespace, Name: dataKey.Name, UID: dataUID.UID}))
 			settled <- ok
 		}()
 		runtime.Gosched() // it may go first, and must not

@@ -117,7 +117,7 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	// From here on the driver is not asked again, however long the API server takes.
 	c.memory.markDeleted(volume.Name, volume.UID)
 	if err == nil { // who was told "not found" has deleted nothing: each twin asks for itself, with its own secret, and hears it for itself
-		c.markTwins(in.Twins)
+		c.markTwins(d.Handle, in.Twins)
 	}
 	c.metrics.deleted(volume, c.Clock.Since(started))
 	reconcile.Reached(ctx, reconcile.Deleted, deletedAt(volume))
@@ -130,8 +130,11 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 
 // markTwins notes that the volume of the other PersistentVolumes is gone too: one of them may have been taken back during the call, and has to
 // say that it is empty.
-func (c *Controller) markTwins(twins []provision.Twin) {
+func (c *Controller) markTwins(handle string, twins []provision.Twin) {
 	for _, twin := range twins {
+		if own, err := c.config().AsCSI(twin.PersistentVolume); err != nil || own.Spec.CSI == nil || own.Spec.CSI.VolumeHandle != handle {
+			continue
+		}
 		c.memory.markDeleted(twin.Name, twin.UID)
 		c.tidy(twin.PersistentVolume) // the watch may have told of its end during the call
 	}
@@ -220,7 +223,7 @@ func (c *Controller) isSettled(ctx context.Context, volume *corev1.PersistentVol
 	if c.Settle == nil {
 		return true, nil
 	}
-	settled, err := c.Settle(ctx, volume.Spec.ClaimRef)
+	settled, err := c.Settle(ctx, volume)
 	if err == nil {
 		return settled, nil
 	}

@@ -62,7 +62,7 @@ type Deps struct {
 
 	// Settle, when set, sees to it that what was begun for the claim of a volume is over and off the record;
 	// false means that it is not over yet.
-	Settle func(context.Context, *corev1.ObjectReference) (bool, error)
+	Settle func(context.Context, *corev1.PersistentVolume) (bool, error)
 	// Deleted, when set, hears of every volume that the driver has removed.
 	Deleted func(*corev1.PersistentVolume)
 }

@@ -36,7 +36,7 @@ func TestWhatStaysIsTold(t *testing.T) {
 			room := volume.New(volume.Deps{
 				Client: h.API, Driver: h.Driver, DriverName: kit.DriverName, Capabilities: h.Driver.Capabilities, Recorder: h.Recorder, Clock: h.Clock,
 				Volumes: h.Stores.Volumes, Classes: h.Stores.StorageClasses, Claims: h.Stores.Claims, RetryStart: h.RetryStart, RetryMax: h.RetryMax,
-				Settle: func(context.Context, *corev1.ObjectReference) (bool, error) { return stays == nil, stays },
+				Settle: func(context.Context, *corev1.PersistentVolume) (bool, error) { return stays == nil, stays },
 			})
 			h.Add(kit.Room{Name: "volume", Reconcile: room.Reconcile, Keys: kit.On(room.KeysOfVolume)})
 			release := func() {}

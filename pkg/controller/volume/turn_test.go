@@ -75,7 +75,7 @@ func TestTurnOfADeletion(t *testing.T) {
 func TestRetainedWhileItSettles(t *testing.T) {
 	h := world(t, released())
 	startWith(h, func(d *volume.Deps) {
-		d.Settle = func(context.Context, *corev1.ObjectReference) (bool, error) {
+		d.Settle = func(context.Context, *corev1.PersistentVolume) (bool, error) {
 			retain(h)
 			return true, nil
 		}
@@ -120,7 +120,7 @@ func TestReleasedWhileItIsLookedAt(t *testing.T) {
 				h.Stores.Sync()
 			}
 		})
-		d.Settle = func(context.Context, *corev1.ObjectReference) (bool, error) {
+		d.Settle = func(context.Context, *corev1.PersistentVolume) (bool, error) {
 			settled++
 			return true, nil
 		}
