@@ -51,6 +51,7 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 		return reconcile.Result{}, err
 	case provision.Unprotect:
 		if s.Hollow != nil {
+			c.memory.reconsider(volume.Name, volume.UID)
 			c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, fault.Sentence(s.Hollow))
 		}
 		_, err := c.patchFinalizers(ctx, volume, dropFinalizer)
@@ -63,6 +64,7 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 	case provision.Release:
 		return reconcile.Result{}, c.release(ctx, volume)
 	case provision.Reject:
+		c.memory.reconsider(volume.Name, volume.UID)
 		c.tellClaim(ctx, s)
 		return c.reject(ctx, volume, s.Err)
 	case provision.Confirm:
@@ -118,6 +120,8 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	c.memory.markDeleted(volume.Name, volume.UID)
 	if err == nil { // who was told "not found" has deleted nothing: each twin asks for itself, with its own secret, and hears it for itself
 		c.markTwins(d.Handle, in.Twins)
+	} else {
+		c.memory.markUnknown(volume.UID)
 	}
 	c.metrics.deleted(volume, c.Clock.Since(started))
 	reconcile.Reached(ctx, reconcile.Deleted, deletedAt(volume))

@@ -15,6 +15,8 @@ type memory struct {
 	mu sync.Mutex
 	// deleted are the volumes that the driver has removed and whose PersistentVolume is still there.
 	deleted map[string]types.UID
+	// unknown are those of them that the driver did not know, so that it may have deleted nothing.
+	unknown map[types.UID]bool
 	// missing is since when the secret for the deletion of a volume is known not to exist.
 	missing map[types.UID]time.Time
 	// sent is the version in which the API server has taken our deletion of a PersistentVolume.
@@ -24,7 +26,7 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{deleted: map[string]types.UID{}, missing: map[types.UID]time.Time{}, seen: map[types.UID]time.Time{}}
+	return &memory{deleted: map[string]types.UID{}, unknown: map[types.UID]bool{}, missing: map[types.UID]time.Time{}, seen: map[types.UID]time.Time{}}
 }
 
 func (m *memory) of(name string, uid types.UID) (deleted bool, missing time.Time) {
@@ -39,6 +41,24 @@ func (m *memory) markDeleted(name string, uid types.UID) {
 	defer m.mu.Unlock()
 	m.deleted[name] = uid
 	delete(m.missing, uid)
+}
+
+// markUnknown notes that the driver did not know a volume.
+func (m *memory) markUnknown(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unknown[uid] = true
+}
+
+// reconsider forgets that a volume which is to stay counts as deleted, unless the driver has certainly deleted it: it may be in use again, and has to
+// be asked for when it goes.
+func (m *memory) reconsider(name string, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.unknown[uid] && m.deleted[name] == uid {
+		delete(m.deleted, name)
+		delete(m.unknown, uid)
+	}
 }
 
 // markMissing notes that a secret does not exist; the first time counts.
@@ -79,6 +99,7 @@ func (m *memory) forget(name string, uid types.UID) {
 	delete(m.missing, uid)
 	delete(m.seen, uid)
 	delete(m.sent, uid)
+	delete(m.unknown, uid)
 	if m.deleted[name] == uid {
 		delete(m.deleted, name)
 	}
