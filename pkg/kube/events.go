@@ -114,6 +114,7 @@ func (w *EventWriter) record(obj Object, kind, reason, message string, edits ...
 	select {
 	case w.queue <- event:
 	default: // the API server is far behind; objects and metrics still tell the state
+		w.untell(event)
 	}
 }
 
@@ -158,6 +159,16 @@ func (w *EventWriter) isNew(key uint64, message string) (before uint64, isNew bo
 	}
 	w.last[key] = told{said, now}
 	return last.message, true
+}
+
+// untell forgets that an event was told which the API server does not have.
+func (w *EventWriter) untell(event *corev1.Event) {
+	key, said := digest(string(event.InvolvedObject.UID), event.Reason), digest(essence(event.Message))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last[key].message == said {
+		delete(w.last, key)
+	}
 }
 
 // makeRoom forgets what is old, and else everything: forgetting costs a repeated event, remembering all costs memory.
@@ -259,6 +270,9 @@ func (w *EventWriter) write(ctx context.Context, event *corev1.Event) bool {
 		case <-ctx.Done():
 		case <-w.clock.After(time.Duration(try+1) * time.Second):
 		}
+	}
+	if !refused(err) {
+		w.untell(event)
 	}
 	klog.FromContext(ctx).V(2).Info("event not written", "reason", event.Reason, "object", event.InvolvedObject.Name, "err", err)
 	return false

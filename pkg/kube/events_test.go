@@ -210,3 +210,20 @@ func TestRecordingNeverBlocks(t *testing.T) {
 		t.Errorf("%d events under %d names", c.total, len(c.names))
 	}
 }
+
+// TestEventThatWasNeverWrittenIsToldAgain: what the API server does not have is no repetition. Catches a cause that nobody hears of for an hour, because the
+// API server was down when it was told first.
+func TestEventThatWasNeverWrittenIsToldAgain(t *testing.T) {
+	h := kit.New(t)
+	h.API.Fail("create", "events", apierrors.NewServiceUnavailable("later"), 3)
+	writer, _ := startWriter(t, h)
+	writer.Normal(kit.Claim("data"), "R", "m")
+	for range 2 {
+		await(t, "a wait before the next try", h.Clock.HasWaiters)
+		h.Clock.Step(3 * time.Second)
+	}
+	await(t, "an event that was given up and is told again", func() bool {
+		writer.Normal(kit.Claim("data"), "R", "m")
+		return len(events(h)) > 0
+	})
+}

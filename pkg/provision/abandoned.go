@@ -70,7 +70,7 @@ func afterVague(a Answer) Outcome {
 		after := time.Second << next.Prompt
 		return KeepTrying{Attempt: next.asPrompted(a.Now.Add(after)).turned(), Err: a.Err, After: after}
 	}
-	if !slices.ContainsFunc(next.row(), func(p *Attempt) bool { return p.Vague.IsZero() || a.Now.Sub(p.Vague) < patience }) {
+	if !slices.ContainsFunc(next.asked(), func(p *Attempt) bool { return p.Vague.IsZero() || a.Now.Sub(p.Vague) < patience }) {
 		return LetGo{Name: next.Name(), Err: a.Err}
 	}
 	outcome := next.untold(a.Err)

@@ -15,6 +15,15 @@ func (a *Attempt) Beside(older *Attempt) *Attempt {
 	return removalFirst(slices.Concat(a.row(), older.row())).asParking()
 }
 
+// asked lists those of the row that are asked in turn: while something is being removed, the removals.
+func (a *Attempt) asked() []*Attempt {
+	row := a.row()
+	if a.Undoing == nil {
+		return row
+	}
+	return slices.DeleteFunc(row, func(p *Attempt) bool { return p.Undoing == nil })
+}
+
 // row lists the attempt and those behind it.
 func (a *Attempt) row() (row []*Attempt) {
 	for ; a != nil; a = a.Prior {
@@ -38,13 +47,14 @@ func removalFirst(row []*Attempt) *Attempt {
 	return inRow(row[0], row[1:]...)
 }
 
-// turned puts the first attempt behind all others: those may find out what it cannot.
+// turned puts the first attempt behind all others: those may find out what it cannot. A removal stays before what may be asked for, which
+// would end with a PersistentVolume, and the removal with it.
 func (a *Attempt) turned() *Attempt {
 	if a.Prior == nil {
 		return a
 	}
 	row := a.row()
-	return inRow(row[1], append(row[2:], row[0])...).asParking()
+	return removalFirst(append(row[1:], row[0])).asParking()
 }
 
 // IsFreed tells that the source need not stay for the claim, as far as any of its attempts knows.

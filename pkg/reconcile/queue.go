@@ -5,6 +5,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ type Options struct {
 	// All are the keys of all that the caches show; see Hear. It may be nil.
 	All func() []Key
 	// Lane sorts keys into lanes, each with its own workers, so that slow work of one sort does not hold
-	// up another. It is asked when the key's turn comes. Nil means one lane.
+	// up another. It is asked when the key's turn comes, and when a key that waits is added again. Nil means one lane.
 	Lane func(Key) string
 	// RetriesApart gives keys that have failed, and wait no more, workers of their own in each lane: what waits
 	// long for its first turn must not keep those away that could go on.
@@ -62,6 +63,8 @@ type Queue struct {
 
 	mu    sync.Mutex
 	lanes map[string]*lane
+	// waits is the lane in which a key waits for a worker.
+	waits map[Key]string
 }
 
 // lane is a sort of work: how much of it runs, and what waits for a worker.
@@ -80,7 +83,7 @@ func NewQueue(handle Func, options Options) *Queue {
 		options.Grace = DefaultGrace
 	}
 	return &Queue{
-		options: options, handle: handle, lanes: map[string]*lane{}, ledger: newLedger(options.Clock),
+		options: options, handle: handle, lanes: map[string]*lane{}, waits: map[Key]string{}, ledger: newLedger(options.Clock),
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](options.RetryStart, options.RetryMax),
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{
 			Name: options.Name, Clock: options.Clock,
@@ -92,6 +95,7 @@ func NewQueue(handle Func, options Options) *Queue {
 func (q *Queue) Add(key Key) {
 	q.ledger.asked(key)
 	q.queue.Add(key)
+	q.changeLane(key)
 }
 
 // AddAfter asks for a look at the key later.
@@ -186,15 +190,46 @@ func (q *Queue) Run(ctx context.Context) error {
 	return nil
 }
 
-// take finds the key's lane and a free worker in it; without one the key waits in the lane. It stays
-// "in processing" for the queue underneath meanwhile, so nobody else can get it.
-func (q *Queue) take(key Key) (name string, free bool) {
+// laneOf names the lane of a key as it is now.
+func (q *Queue) laneOf(key Key) (name string) {
 	if q.options.Lane != nil {
 		name = q.options.Lane(key)
 	}
 	if q.options.RetriesApart && q.backoff.NumRequeues(key) > 0 {
 		name += "\x00again"
 	}
+	return name
+}
+
+// changeLane lets a key that waits in the lane of what it was, such as what is to be made and has been deleted since, wait in the one of what it is. It
+// was added just now, so that the queue underneath brings it back.
+func (q *Queue) changeLane(key Key) {
+	q.mu.Lock()
+	from, waits := q.waits[key]
+	q.mu.Unlock()
+	if !waits || q.laneOf(key) == from || !q.leaveLane(from, key) {
+		return
+	}
+	q.queue.Done(key)
+}
+
+// leaveLane takes a key out of those that wait in a lane. False means that a worker has it already.
+func (q *Queue) leaveLane(name string, key Key) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if still, waits := q.waits[key]; !waits || still != name {
+		return false
+	}
+	l := q.lanes[name]
+	l.waiting = slices.DeleteFunc(l.waiting, func(other Key) bool { return other == key })
+	delete(q.waits, key)
+	return true
+}
+
+// take finds the key's lane and a free worker in it; without one the key waits in the lane. It stays
+// "in processing" for the queue underneath meanwhile, so nobody else can get it.
+func (q *Queue) take(key Key) (name string, free bool) {
+	name = q.laneOf(key)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lanes[name]
@@ -203,7 +238,7 @@ func (q *Queue) take(key Key) (name string, free bool) {
 		q.lanes[name] = l
 	}
 	if l.running >= q.options.Workers {
-		l.waiting = append(l.waiting, key)
+		l.waiting, q.waits[key] = append(l.waiting, key), name
 		return name, false
 	}
 	l.running++
@@ -237,6 +272,7 @@ func (q *Queue) next(name string) (Key, bool) {
 	}
 	key := l.waiting[0]
 	l.waiting = l.waiting[1:]
+	delete(q.waits, key)
 	return key, true
 }
 

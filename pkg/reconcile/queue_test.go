@@ -204,3 +204,52 @@ func steppedInto(clk *testclock.FakeClock, step time.Duration, ran <-chan struct
 		}
 	}
 }
+
+// TestKeyThatChangesItsLane: what waits among many for a driver that hangs, and is deleted meanwhile, waits no more with them. Catches a queue that sorts a
+// key once, so that deletions are held up by what is made.
+func TestKeyThatChangesItsLane(t *testing.T) {
+	var deleted sync.Map
+	hangs, release, looked := make(chan struct{}, 1), make(chan struct{}), make(chan Key, 3)
+	q := NewQueue(func(_ context.Context, k Key) (Result, error) {
+		if _, isDeleted := deleted.Load(k); !isDeleted {
+			hangs <- struct{}{}
+			<-release
+		}
+		looked <- k
+		return Result{}, nil
+	}, Options{Name: "changes", Workers: 1, Lane: func(k Key) string {
+		if _, isDeleted := deleted.Load(k); isDeleted {
+			return "delete"
+		}
+		return "create"
+	}})
+	stop := start(t, q)
+	q.Add(key("a"))
+	<-hangs
+	q.Add(key("b"))
+	q.Add(key("c"))
+	for q.queue.Len() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for end := time.Now().Add(10 * time.Second); q.Len() < 2 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	deleted.Store(key("c"), true)
+	q.Add(key("c"))
+	select {
+	case k := <-looked:
+		if k != key("c") {
+			t.Error("looked at", k)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits behind what hangs")
+	}
+	close(release)
+	<-hangs // b has its turn all the same
+	for range 2 {
+		<-looked
+	}
+	stop()
+	if len(q.waits) != 0 || len(q.lanes) != 0 {
+		t.Errorf("left over: %v %v", q.waits, q.lanes)
+	}
+}

@@ -103,11 +103,17 @@ func (c *Controller) OnClass(change kube.Change[*snapv1.VolumeSnapshotClass]) []
 // OnSnapshot gives the contents that a snapshot's deletion permits to go.
 func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []reconcile.Key {
 	s := change.Object()
-	if !change.Deleted && !begins(change.Old, s) {
+	// What a list finds under the name of one that has ended unseen comes as one change.
+	isNamesake := !change.Deleted && change.Old != nil && change.Old.UID != s.UID
+	if !change.Deleted && !isNamesake && !begins(change.Old, s) {
 		return nil
 	}
+	contents := c.of(s)
+	if isNamesake {
+		contents = append(contents, c.of(change.Old)...)
+	}
 	var keys []reconcile.Key
-	for _, content := range c.of(s) {
+	for _, content := range contents {
 		key := reconcile.Key{Name: content.Name}
 		if content.Spec.Driver == c.DriverName && content.DeletionTimestamp != nil && !slices.Contains(keys, key) {
 			keys = append(keys, key)
