@@ -184,7 +184,8 @@ func TestOddDrivers(t *testing.T) {
 			}
 			return err
 		}
-		if took := simulate(t, m, throttle.Options{}, claims("a", 64), everyOne); took > 1200*time.Second {
+		// Who gets a place next is chance, and one claim that comes last runs alone: of 150 runs one took 1,560 s. Two places would take 3,200 s.
+		if took := simulate(t, m, throttle.Options{}, claims("a", 64), everyOne); took > 2400*time.Second {
 			t.Errorf("took %v for what takes 800 s", took)
 		}
 	})
