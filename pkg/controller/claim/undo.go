@@ -55,7 +55,7 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 	c.memory.keep(begun.Attempt, c.Clock.Now())
 	isUnderstood := false
 	defer func() {
-		if !isUnderstood {
+		if !isUnderstood { // as after a call that makes a volume: a try of which nobody knows the end may still run
 			open := *begun.Attempt.Undoing
 			open.Open = true
 			next := *begun.Attempt
