@@ -105,9 +105,9 @@ func (a *Attempt) asOpen() *Attempt {
 // Unanswered is the attempt after a call of which nobody here knows the answer, as the next process would find it.
 func (a *Attempt) Unanswered() *Attempt { return a.asOpen() }
 
-// asUnmade is the attempt whose good answer is of no use. A removal without an answer may have been done, so that the driver is asked anew.
+// Unmade is the attempt whose good answer is of no use. A removal without an answer may have been done, so that the driver is asked anew.
 // That the call went without the secret says nothing of the removal, which has a try of its own.
-func (a *Attempt) asUnmade() *Attempt {
+func (a *Attempt) Unmade() *Attempt {
 	next := *a.asOpen()
 	next.Made, next.Bare = nil, false
 	return &next

@@ -63,11 +63,7 @@ func (in VolumeInput) afterDeletion() VolumeStep {
 	case !in.Live:
 		return Confirm{}
 	}
-	handle := volume.Name
-	if translated, err := in.AsCSI(volume); err == nil && translated.Spec.CSI != nil {
-		handle = translated.Spec.CSI.VolumeHandle
-	}
-	err := advise(fmt.Errorf("PersistentVolume %s is to stay, but the driver had deleted its volume %q, or did not know it, before that was said, so that its data is gone", volume.Name, handle),
+	err := advise(fmt.Errorf("PersistentVolume %s is to stay, but the driver had deleted its volume %q, or did not know it, before that was said, so that its data is gone", volume.Name, in.handle()),
 		"bind no claim to the PersistentVolume, and delete it when the storage does not have the volume either")
 	if !IsLeft(volume) {
 		err = fault.Terminal(err) // else it goes with the claim that has it, of whose end it does not hear
@@ -76,6 +72,26 @@ func (in VolumeInput) afterDeletion() VolumeStep {
 		return Unprotect{Hollow: err}
 	}
 	return Reject{Err: err}
+}
+
+// handle names the volume of the PersistentVolume, for users.
+func (in VolumeInput) handle() string {
+	if translated, err := in.AsCSI(in.Volume); err == nil && translated.Spec.CSI != nil {
+		return translated.Spec.CSI.VolumeHandle
+	}
+	return in.Volume.Name
+}
+
+// Doubted is what there is to say of a PersistentVolume that is to stay by now, after the driver was asked to delete its volume and has not said
+// what became of that; nil for the steps of one that is still to go.
+func (in VolumeInput) Doubted(step VolumeStep) error {
+	switch step.(type) {
+	case Ignore, Protect, Unprotect, Reject:
+	default:
+		return nil
+	}
+	return advise(fmt.Errorf("PersistentVolume %s is to stay, but the driver was asked to delete its volume %q before that was said, and has not said what became of it, so that its data may be gone", in.Volume.Name, in.handle()),
+		"look at the volume before it is used")
 }
 
 // isStranded tells that a volume is being deleted and will not be released by itself: nothing has claimed it, or its claim waits for a

@@ -186,7 +186,7 @@ func checkVolume(a Answer) Outcome {
 // it. Nothing could ever be bound to that volume, and repeating the same words does not help; it is removed
 // and asked for anew, because it would be lost with the claim.
 func Unstorable(attempt *Attempt, err error) Undo {
-	return Undo{Attempt: attempt.asUnmade(), Handle: attempt.Made.GetVolumeId(), orphaned: "Cleanup", Err: advise(err, unstorableAdvice)}
+	return Undo{Attempt: attempt.Unmade(), Handle: attempt.Made.GetVolumeId(), orphaned: "Cleanup", Err: advise(err, unstorableAdvice)}
 }
 
 const unstorableAdvice = "Kubernetes does not store what the driver or the StorageClass say of the volume: that has to change; the volume is made anew then"
@@ -194,7 +194,7 @@ const unstorableAdvice = "Kubernetes does not store what the driver or the Stora
 // Strayed follows when a volume was made for a claim that has another one, or is to have it, on another node.
 func Strayed(attempt *Attempt) Undo {
 	return Undo{
-		Attempt: attempt.asUnmade(), Handle: attempt.Made.GetVolumeId(), orphaned: "Cleanup",
+		Attempt: attempt.Unmade(), Handle: attempt.Made.GetVolumeId(), orphaned: "Cleanup",
 		Err: fmt.Errorf("volume %s was made on node %q while the claim went to another node", attempt.Name(), attempt.Node),
 	}
 }

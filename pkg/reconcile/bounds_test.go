@@ -19,6 +19,7 @@ func TestErrorsAreKeptInPart(t *testing.T) {
 	q := NewQueue(func(context.Context, Key) (Result, error) {
 		return Result{}, errors.New("refused: " + strings.Repeat("x", 1<<20))
 	}, Options{Name: "q", Workers: 1, RetryStart: time.Second, RetryMax: time.Minute, Clock: clk})
+	q.begin()
 	defer q.queue.ShutDown()
 	q.Add(key("fails"))
 	q.handleOne(t.Context(), key("fails"))

@@ -30,6 +30,7 @@ func TestLatency(t *testing.T) {
 		Reached(ctx, Provisioned, made)
 		return Result{}, nil
 	}, Options{Name: "q", RetryStart: time.Second, RetryMax: time.Minute, Clock: clk})
+	q.begin()
 	defer q.queue.ShutDown()
 	if got := q.Status().Latencies; got != nil {
 		t.Errorf("before anything: %v", got)
@@ -81,6 +82,7 @@ func TestPostponed(t *testing.T) {
 		Postponed(ctx, wait{})
 		return Result{After: time.Minute, Why: "the last try failed"}, nil
 	}, Options{Name: "q", RetryStart: time.Second, RetryMax: time.Second, Clock: testclock.NewFakeClock(time.Unix(1000, 0))})
+	q.begin()
 	defer q.queue.ShutDown()
 	for range 2 {
 		q.handleOne(t.Context(), key("x"))
@@ -113,6 +115,7 @@ func TestLinesNameTheLife(t *testing.T) {
 	}, Options{Name: "q", RetryStart: time.Second, RetryMax: time.Second, Clock: testclock.NewFakeClock(time.Unix(1000, 0)), ID: func(k Key) types.UID {
 		return types.UID(strings.TrimPrefix(k.Name, "unknown"))
 	}})
+	q.begin()
 	defer q.queue.ShutDown()
 	q.handleOne(klog.NewContext(t.Context(), logger), key("life-1"))
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")

@@ -56,6 +56,7 @@ func TestStatus(t *testing.T) {
 	start := time.Unix(1000, 0)
 	clk := testclock.NewFakeClock(start)
 	q := ledgerQueue(clk)
+	q.begin()
 	defer q.queue.ShutDown()
 	for _, name := range []string{"queued", "fails", "stuck", "conflict", "waits", "polls", "fine"} {
 		q.Add(key(name))
@@ -107,6 +108,7 @@ func TestInHand(t *testing.T) {
 		q.Add(k)
 		return Result{}, nil
 	}, Options{Name: "q", Clock: clk})
+	q.begin()
 	defer q.queue.ShutDown()
 	q.Add(key("a"))
 	q.handleOne(t.Context(), key("a"))
@@ -130,6 +132,7 @@ func TestOnlyTheLastFailuresAreKept(t *testing.T) {
 // TestManyQueuedKeysCostLittle: a hundred thousand keys at the start must not cost more than the queue itself.
 func TestManyQueuedKeysCostLittle(t *testing.T) {
 	q := ledgerQueue(testclock.NewFakeClock(time.Unix(0, 0)))
+	q.begin()
 	defer q.queue.ShutDown()
 	for n := range keptQueued + 500 {
 		q.Add(key(fmt.Sprintf("%06d", n)))
@@ -152,6 +155,7 @@ func TestChoseOutsideOfAQueue(t *testing.T) { Chose(t.Context(), wait{}) }
 func TestForgottenKeys(t *testing.T) {
 	clk := testclock.NewFakeClock(time.Unix(1000, 0))
 	q := ledgerQueue(clk)
+	q.begin()
 	defer q.queue.ShutDown()
 	names := []string{"fails", "stuck", "conflict", "waits", "polls"}
 	for _, name := range names {

@@ -23,6 +23,7 @@ func TestPanicIsOneObjectsFailure(t *testing.T) {
 		fine++
 		return Result{}, nil
 	}, Options{Name: "q", Workers: 1, RetryStart: time.Second, RetryMax: time.Minute, Clock: testclock.NewFakeClock(time.Unix(1000, 0))})
+	q.begin()
 	defer q.queue.ShutDown()
 	for _, name := range []string{"bad", "good", "bad"} {
 		q.handleOne(t.Context(), key(name))

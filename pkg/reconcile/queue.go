@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -54,12 +55,15 @@ type Queue struct {
 	options Options
 	handle  Func
 	backoff workqueue.TypedRateLimiter[Key]
-	queue   workqueue.TypedDelayingInterface[Key]
 	ledger  *ledger
 
 	early sync.Mutex
-	// running says that Run has begun, and missed that something was not kept before.
-	running, missed bool
+	// queue is nil before Run: it has goroutines, which nobody would end if Run never came.
+	queue workqueue.TypedDelayingInterface[Key]
+	// heard are the keys that were added before, in order, and missed says that something was not kept.
+	heard  []Key
+	known  sets.Set[Key]
+	missed bool
 
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -85,21 +89,19 @@ func NewQueue(handle Func, options Options) *Queue {
 	return &Queue{
 		options: options, handle: handle, lanes: map[string]*lane{}, waits: map[Key]string{}, ledger: newLedger(options.Clock),
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](options.RetryStart, options.RetryMax),
-		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{
-			Name: options.Name, Clock: options.Clock,
-		}),
+		known:   sets.Set[Key]{},
 	}
 }
 
 // Add asks for a look at the key now. A key that waits for its next try is looked at now as well.
 func (q *Queue) Add(key Key) {
+	if q.keepEarly(key, false) {
+		return
+	}
 	q.ledger.asked(key)
 	q.queue.Add(key)
 	q.changeLane(key)
 }
-
-// AddAfter asks for a look at the key later.
-func (q *Queue) AddAfter(key Key, after time.Duration) { q.queue.AddAfter(key, after) }
 
 // Forget says that what a key stands for is gone for good, so that no change will come that it could wait for. A key that is
 // in hand, or is looked at again by itself, comes to its own end.
@@ -110,9 +112,14 @@ func (q *Queue) Failures(key Key) int { return q.backoff.NumRequeues(key) }
 
 // Len is how many keys wait for a worker.
 func (q *Queue) Len() int {
+	q.early.Lock()
+	n := len(q.heard)
+	if q.queue != nil {
+		n = q.queue.Len()
+	}
+	q.early.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := q.queue.Len()
 	for _, l := range q.lanes {
 		n += len(l.waiting)
 	}
@@ -126,21 +133,43 @@ const keptEarly = 10_000
 // would keep a key of each for as long. Where there were more, Run begins with all there is; to look at all that the caches hold
 // takes a large cluster seconds, and nobody who has just started has to.
 func (q *Queue) Hear(keys []Key) {
-	q.early.Lock()
-	defer q.early.Unlock()
 	for _, key := range keys {
-		if !q.running && q.options.All != nil && q.queue.Len() >= keptEarly {
-			q.missed = true
-			return
+		if !q.keepEarly(key, q.options.All != nil) {
+			q.Add(key)
 		}
-		q.Add(key)
 	}
 }
 
+// keepEarly keeps a key for Run, unless that has begun.
+func (q *Queue) keepEarly(key Key, bounded bool) bool {
+	q.early.Lock()
+	defer q.early.Unlock()
+	switch {
+	case q.queue != nil:
+		return false
+	case q.known.Has(key):
+	case bounded && len(q.heard) >= keptEarly:
+		q.missed = true
+	default:
+		q.ledger.asked(key)
+		q.known.Insert(key)
+		q.heard = append(q.heard, key)
+	}
+	return true
+}
+
+// begin hands over what was kept, once.
 func (q *Queue) begin() {
 	q.early.Lock()
-	q.running = true
+	if q.queue == nil {
+		q.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Name: q.options.Name, Clock: q.options.Clock})
+		for _, key := range q.heard {
+			q.queue.Add(key)
+		}
+		q.heard, q.known = nil, nil
+	}
 	missed := q.missed
+	q.missed = false
 	q.early.Unlock()
 	if !missed {
 		return
@@ -155,10 +184,10 @@ func (q *Queue) begin() {
 func (q *Queue) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	q.begin()
 	stop := context.AfterFunc(ctx, q.queue.ShutDown)
 	defer stop()
 
-	q.begin()
 	var busy sync.WaitGroup
 	for {
 		key, closed := q.queue.Get()
@@ -187,7 +216,18 @@ func (q *Queue) Run(ctx context.Context) error {
 		cancel()
 		<-finished
 	}
+	q.drain()
 	return nil
+}
+
+// drain takes out what is left: else its metrics would count that for ever, and the queue of the next term under the same name with it.
+func (q *Queue) drain() {
+	q.queue.ShutDown()
+	for {
+		if _, closed := q.queue.Get(); closed {
+			return
+		}
+	}
 }
 
 // laneOf names the lane of a key as it is now.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 )
 
@@ -60,4 +61,31 @@ func TestStartLooksAtNothingTwice(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// TestQueueThatNeverRuns: a process that stands by may set up anew many times before it leads. Catches a queue that leaves goroutines behind each time.
+func TestQueueThatNeverRuns(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	q := NewQueue(func(context.Context, Key) (Result, error) { return Result{}, nil }, Options{Name: "q"})
+	q.Hear([]Key{key("a"), key("b"), key("a")})
+	q.Add(key("b"))
+	if q.Len() != 2 {
+		t.Error(q.Len(), "keys are kept")
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// TestNothingIsLeftInTheQueue: what waits when the lead ends is the next term's, which has a queue of its own under the same name. Catches a gauge
+// workqueue_depth that counts it for as long as the process runs.
+func TestNothingIsLeftInTheQueue(t *testing.T) {
+	q := NewQueue(func(context.Context, Key) (Result, error) { return Result{}, nil }, Options{Name: "q"})
+	q.Hear([]Key{key("a"), key("b"), key("c")})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := q.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := q.queue.Len(); n != 0 {
+		t.Error(n, "keys are left")
+	}
 }

@@ -45,6 +45,7 @@ func TestLooksAreTraced(t *testing.T) {
 		}
 		return Result{}, answers[k.Name]
 	}, Options{Name: "q", Clock: clk})
+	q.begin()
 	defer q.queue.ShutDown()
 	for _, name := range []string{"nothing", "works", "words", "driver", "conflict", "server"} {
 		q.handleOne(trace.NewContext(t.Context(), tracer), key(name))

@@ -38,6 +38,7 @@ func TestWaitingIsNoErrorInTheLog(t *testing.T) {
 				failed++
 			}
 		}, funcr.Options{Verbosity: 2}))
+		q.begin()
 		q.handleOne(ctx, key("a"))
 		if info != c.info || failed != c.error {
 			t.Errorf("%v: %d lines and %d errors", c.err, info, failed)

@@ -27,22 +27,20 @@ const undoTries = 5
 func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (reconcile.Result, error) {
 	var other *shared
 	if err := c.take(ctx, s.attempt, u.Handle); errors.As(err, &other) {
-		c.leave(s.attempt, u.Attempt.Prior)
-		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, other.volume)})
+		return c.keepHeld(ctx, s, u, other)
 	}
 	holder, err := c.fetchHolder(ctx, u.Handle, s.attempt)
 	switch {
 	case err != nil:
 		c.memory.keep(u.Attempt, c.Clock.Now())
 		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; looking for its PersistentVolume: %w", u.Err, err)})
-	case holder != nil:
+	case holder != nil && isFor(holder, s.attempt):
+		// The claim has its volume; only the answer about it was wrong.
 		c.leave(s.attempt, u.Attempt.Prior)
-		if holder.Spec.ClaimRef != nil && holder.Spec.ClaimRef.UID == s.attempt.Ref.UID {
-			// The claim has its volume; only the answer about it was wrong.
-			c.tell(ctx, s.claim, u.Err, fmt.Sprintf("%v; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name))
-			return c.goBack(u.Attempt.Prior), nil
-		}
-		return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name)})
+		c.tell(ctx, s.claim, u.Err, fmt.Sprintf("%v; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name))
+		return c.goBack(u.Attempt.Prior), nil
+	case holder != nil:
+		return c.keepHeld(ctx, s, u, &shared{handle: u.Handle, volume: holder.Name, leaving: provision.IsLeft(holder)})
 	}
 	// Written before the removal is asked for: the next process must know of it, even if this one dies right after.
 	begun := u.Begun()
@@ -71,6 +69,15 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 		begun.Attempt = kept // with what was found on the record meanwhile
 	}
 	return c.afterUndo(ctx, s, begun, tries)
+}
+
+// keepHeld ends the removal of what another PersistentVolume has, or puts it off until that is gone.
+func (c *Controller) keepHeld(ctx context.Context, s settlement, u provision.Undo, other *shared) (reconcile.Result, error) {
+	if other.leaving {
+		return c.awaitLeaving(ctx, s.claim, u.Attempt, fmt.Errorf("%w; %w", u.Err, other))
+	}
+	c.leave(s.attempt, u.Attempt.Prior)
+	return c.reject(ctx, s.claim, provision.Reject{Err: fmt.Errorf("%w; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, other.volume)})
 }
 
 // goBack looks again soon when there is another attempt for the claim.

@@ -33,6 +33,9 @@ func (c *Controller) OnContent(change kube.Change[*kube.Content]) []reconcile.Ke
 	if isHastened(change) {
 		c.hasten(change.New.UID)
 	}
+	if !change.Deleted && change.Old != nil && change.Old.UID != change.New.UID {
+		c.forget(change.Old.UID)
+	}
 	switch {
 	case change.Deleted:
 		c.forget(change.Old.UID)
@@ -103,13 +106,12 @@ func (c *Controller) OnClass(change kube.Change[*snapv1.VolumeSnapshotClass]) []
 // OnSnapshot gives the contents that a snapshot's deletion permits to go.
 func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []reconcile.Key {
 	s := change.Object()
-	// What a list finds under the name of one that has ended unseen comes as one change.
-	isNamesake := !change.Deleted && change.Old != nil && change.Old.UID != s.UID
-	if !change.Deleted && !isNamesake && !begins(change.Old, s) {
+	leaves := isLeaving(change)
+	if !change.Deleted && !leaves && !begins(change.Old, s) {
 		return nil
 	}
 	contents := c.of(s)
-	if isNamesake {
+	if leaves {
 		contents = append(contents, c.of(change.Old)...)
 	}
 	var keys []reconcile.Key
@@ -120,6 +122,12 @@ func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []re
 		}
 	}
 	return keys
+}
+
+// isLeaving tells the changes after which what a snapshot counted on before has lost it: it names another content by now, or has ended unseen,
+// and a list has found another one under its name.
+func isLeaving(change kube.Change[*snapv1.VolumeSnapshot]) bool {
+	return !change.Deleted && change.Old != nil && (change.Old.UID != change.New.UID || binding.BoundName(change.Old) != binding.BoundName(change.New))
 }
 
 // begins tells the changes after which a snapshot's content may go.

@@ -36,6 +36,7 @@ const unsettled = "what was begun at the driver for its claim has no end yet"
 // act does one step.
 func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step provision.VolumeStep) (reconcile.Result, error) {
 	volume := in.Volume
+	c.tellDoubt(in, step)
 	switch s := step.(type) {
 	case provision.Ignore:
 		klog.FromContext(ctx).V(4).Info("nothing to do", "why", s.Why)
@@ -73,6 +74,16 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 	return reconcile.Result{}, fmt.Errorf("step %T has no effect here", step)
 }
 
+// tellDoubt tells of a volume that somebody has taken back while its deletion had no certain end.
+func (c *Controller) tellDoubt(in provision.VolumeInput, step provision.VolumeStep) {
+	if in.Volume == nil {
+		return
+	}
+	if doubt := in.Doubted(step); doubt != nil && c.memory.takeAsked(in.Volume.UID) {
+		c.Recorder.Warning(in.Volume, wellknown.ReasonVolumeFailedDelete, fault.Sentence(doubt))
+	}
+}
+
 // reject tells why a volume cannot be deleted now.
 func (c *Controller) reject(ctx context.Context, volume *corev1.PersistentVolume, err error) (reconcile.Result, error) {
 	c.metrics.failed(volume)
@@ -104,8 +115,13 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	if in.IsMigrated(volume) {
 		ctx = driver.MarkMigrated(ctx)
 	}
+	twins := in.Twins
 	ctx = throttle.WithRecheck(throttle.WithFlow(ctx, volume.Spec.StorageClassName), func(ctx context.Context) error {
-		return c.recheck(ctx, volume, d)
+		again, err := c.recheck(ctx, volume, d)
+		if err == nil {
+			twins = again.Twins
+		}
+		return err
 	})
 	err = c.Driver.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: d.Handle, Secrets: secrets})
 	switch {
@@ -114,12 +130,15 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	case fault.IsNotFound(err):
 		c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, fault.Sentence(provision.UnknownToDriver(d.Handle, err)))
 	case err != nil:
+		if fault.MayRun(err) {
+			c.memory.markAsked(volume.UID)
+		}
 		return c.reject(ctx, volume, err)
 	}
 	// From here on the driver is not asked again, however long the API server takes.
 	c.memory.markDeleted(volume.Name, volume.UID)
 	if err == nil { // who was told "not found" has deleted nothing: each twin asks for itself, with its own secret, and hears it for itself
-		c.markTwins(d.Handle, in.Twins)
+		c.markTwins(d.Handle, twins)
 	} else {
 		c.memory.markUnknown(volume.UID)
 	}
@@ -156,15 +175,15 @@ func deletedAt(volume *corev1.PersistentVolume) time.Time {
 var errChanged = errors.New("the volume is not to be deleted any more")
 
 // recheck decides anew about a deletion that had to wait for its turn: what was read live before it is old.
-func (c *Controller) recheck(ctx context.Context, volume *corev1.PersistentVolume, d provision.Delete) error {
+func (c *Controller) recheck(ctx context.Context, volume *corev1.PersistentVolume, d provision.Delete) (provision.VolumeInput, error) {
 	in, step, err := c.Look(ctx, reconcile.Key{Name: volume.Name})
 	if err != nil {
-		return err
+		return in, err
 	}
 	if again, ok := step.(provision.Delete); !ok || again.Handle != d.Handle || in.Volume.UID != volume.UID {
-		return errChanged
+		return in, errChanged
 	}
-	return nil
+	return in, nil
 }
 
 // fetchSecrets reads the secret for the deletion. Only one that certainly does not exist is ever done

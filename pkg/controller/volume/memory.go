@@ -17,6 +17,8 @@ type memory struct {
 	deleted map[string]types.UID
 	// unknown are those of them that the driver did not know, so that it may have deleted nothing.
 	unknown map[types.UID]bool
+	// asked are the volumes that the driver was asked to delete, and has given no answer that tells what became of them.
+	asked map[types.UID]bool
 	// missing is since when the secret for the deletion of a volume is known not to exist.
 	missing map[types.UID]time.Time
 	// sent is the version in which the API server has taken our deletion of a PersistentVolume.
@@ -26,7 +28,10 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{deleted: map[string]types.UID{}, unknown: map[types.UID]bool{}, missing: map[types.UID]time.Time{}, seen: map[types.UID]time.Time{}}
+	return &memory{
+		deleted: map[string]types.UID{}, unknown: map[types.UID]bool{}, asked: map[types.UID]bool{},
+		missing: map[types.UID]time.Time{}, seen: map[types.UID]time.Time{},
+	}
 }
 
 func (m *memory) of(name string, uid types.UID) (deleted bool, missing time.Time) {
@@ -41,6 +46,23 @@ func (m *memory) markDeleted(name string, uid types.UID) {
 	defer m.mu.Unlock()
 	m.deleted[name] = uid
 	delete(m.missing, uid)
+	delete(m.asked, uid)
+}
+
+// markAsked notes that a deletion was asked for, and may have been done.
+func (m *memory) markAsked(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked[uid] = true
+}
+
+// takeAsked tells once whether a volume may have been deleted.
+func (m *memory) takeAsked(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	asked := m.asked[uid]
+	delete(m.asked, uid)
+	return asked
 }
 
 // markUnknown notes that the driver did not know a volume.
@@ -100,6 +122,7 @@ func (m *memory) forget(name string, uid types.UID) {
 	delete(m.seen, uid)
 	delete(m.sent, uid)
 	delete(m.unknown, uid)
+	delete(m.asked, uid)
 	if m.deleted[name] == uid {
 		delete(m.deleted, name)
 	}
