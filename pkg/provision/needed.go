@@ -82,15 +82,18 @@ func (in VolumeInput) handle() string {
 	return in.Volume.Name
 }
 
-// Doubted is what there is to say of a PersistentVolume that is to stay by now, after the driver was asked to delete its volume and has not said
-// what became of that; nil for the steps of one that is still to go.
+// Doubted is what there is to say of a PersistentVolume whose volume is to stay by now, after the driver was asked to delete it and has not said
+// what became of that; nil while it is to go for its part.
 func (in VolumeInput) Doubted(step VolumeStep) error {
 	switch step.(type) {
 	case Ignore, Protect, Unprotect, Reject:
 	default:
 		return nil
 	}
-	return advise(fmt.Errorf("PersistentVolume %s is to stay, but the driver was asked to delete its volume %q before that was said, and has not said what became of it, so that its data may be gone", in.Volume.Name, in.handle()),
+	if in.Volume == nil || IsLeft(in.Volume) && !isUnclaimed(in.Volume) && in.Owner == nil {
+		return nil
+	}
+	return advise(fmt.Errorf("volume %q of PersistentVolume %s is to stay, but the driver was asked to delete it before that was said, and has not said what became of it, so that its data may be gone", in.handle(), in.Volume.Name),
 		"look at the volume before it is used")
 }
 

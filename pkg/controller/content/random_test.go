@@ -5,6 +5,7 @@ package content
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -274,10 +275,17 @@ func (l *life) run() {
 	l.h.Settle()
 }
 
+// Thousands of lives: go test ./pkg/controller/content -run TestRandomLives -first 300 -runs 5000
+var (
+	first = flag.Int64("first", 0, "the first life that TestRandomLives plays")
+	runs  = flag.Int64("runs", 300, "how many random lives TestRandomLives plays")
+)
+
 // Whatever fails, is lost or goes, and whenever: in the end a content that goes is gone, and so is all that the driver has taken by its name,
 // unless it was told that nobody could find out. Catches each order of events that nobody has thought of.
 func TestRandomLives(t *testing.T) {
-	for seed := range int64(300) {
+	for n := range *runs {
+		seed := *first + n
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			l := newLife(t, seed)
 			l.run()

@@ -76,9 +76,6 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 
 // tellDoubt tells of a volume that somebody has taken back while its deletion had no certain end.
 func (c *Controller) tellDoubt(in provision.VolumeInput, step provision.VolumeStep) {
-	if in.Volume == nil {
-		return
-	}
 	if doubt := in.Doubted(step); doubt != nil && c.memory.takeAsked(in.Volume.UID) {
 		c.Recorder.Warning(in.Volume, wellknown.ReasonVolumeFailedDelete, fault.Sentence(doubt))
 	}
@@ -130,8 +127,8 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	case fault.IsNotFound(err):
 		c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, fault.Sentence(provision.UnknownToDriver(d.Handle, err)))
 	case err != nil:
-		if fault.MayRun(err) {
-			c.memory.markAsked(volume.UID)
+		if e := fault.Of(err); e != nil && e.Class == fault.Uncertain {
+			c.markAsked(d.Handle, volume, twins)
 		}
 		return c.reject(ctx, volume, err)
 	}
@@ -154,13 +151,28 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 // markTwins notes that the volume of the other PersistentVolumes is gone too: one of them may have been taken back during the call, and has to
 // say that it is empty.
 func (c *Controller) markTwins(handle string, twins []provision.Twin) {
-	for _, twin := range twins {
-		if own, err := c.config().AsCSI(twin.PersistentVolume); err != nil || own.Spec.CSI == nil || own.Spec.CSI.VolumeHandle != handle {
-			continue
-		}
+	for _, twin := range c.ofHandle(handle, twins) {
 		c.memory.markDeleted(twin.Name, twin.UID)
-		c.tidy(twin.PersistentVolume) // the watch may have told of its end during the call
+		c.tidy(twin) // the watch may have told of its end during the call
 	}
+}
+
+// markAsked notes for all PersistentVolumes of a volume that it may be gone.
+func (c *Controller) markAsked(handle string, volume *corev1.PersistentVolume, twins []provision.Twin) {
+	for _, v := range append(c.ofHandle(handle, twins), volume) {
+		c.memory.markAsked(v.UID)
+		c.tidy(v)
+	}
+}
+
+// ofHandle are those of the other PersistentVolumes that have this very handle.
+func (c *Controller) ofHandle(handle string, twins []provision.Twin) (same []*corev1.PersistentVolume) {
+	for _, twin := range twins {
+		if own, err := c.config().AsCSI(twin.PersistentVolume); err == nil && own.Spec.CSI != nil && own.Spec.CSI.VolumeHandle == handle {
+			same = append(same, twin.PersistentVolume)
+		}
+	}
+	return same
 }
 
 // deletedAt is since when a volume is to go, as far as it tells: one that its claim has let go does not.

@@ -16,7 +16,7 @@ import (
 // TestAskedAndTakenBack: the driver gives no answer to a deletion, and meanwhile somebody takes the PersistentVolume back. Its data may be gone, which
 // nothing shows. Catches a room that says nothing, and one that says it of a driver that has refused, or more than once.
 func TestAskedAndTakenBack(t *testing.T) {
-	const told = `PersistentVolume v is to stay, but the driver was asked to delete its volume "handle-of-v" before that was said, and has not said what became of it`
+	const told = `volume "handle-of-v" of PersistentVolume v is to stay, but the driver was asked to delete it before that was said, and has not said what became of it`
 	retained := func(v *corev1.PersistentVolume) {
 		v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}

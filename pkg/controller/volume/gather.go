@@ -64,8 +64,9 @@ func (c *Controller) tidy(volume *corev1.PersistentVolume) {
 func (c *Controller) isToDo(volume *corev1.PersistentVolume) bool {
 	in := provision.VolumeInput{Config: c.config(), Volume: volume}
 	in.Deleted, _ = c.memory.of(volume.Name, volume.UID)
-	_, ignored := provision.NextVolumeStep(in).(provision.Ignore)
-	return !ignored
+	step := provision.NextVolumeStep(in)
+	_, ignored := step.(provision.Ignore)
+	return !ignored || c.memory.isAsked(volume.UID) && in.Doubted(step) != nil
 }
 
 // KeysOfAttachment is the volume that a node has let go of.

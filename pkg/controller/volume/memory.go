@@ -56,6 +56,12 @@ func (m *memory) markAsked(uid types.UID) {
 	m.asked[uid] = true
 }
 
+func (m *memory) isAsked(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asked[uid]
+}
+
 // takeAsked tells once whether a volume may have been deleted.
 func (m *memory) takeAsked(uid types.UID) bool {
 	m.mu.Lock()
