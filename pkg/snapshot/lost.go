@@ -70,6 +70,9 @@ func afterQuestion(in ContentInput, answer Answer, err error) After {
 	}
 	after = afterUnsure(in, after, err)
 	if isResigned(after.Attempt) {
+		after.Told = &Told{Warning: true, Reason: wellknown.ReasonSnapshotOutcomeUnknown, Message: fmt.Sprintf(
+			"Snapshot %q is deleted, which the driver did not show; it could not say whether it has taken another in its place: look there for one named %q of volume %q",
+			handleOf(in.Content), nameAtDriver(in), *in.Content.Spec.Source.VolumeHandle)}
 		return checked(in, after) // what is on record goes at least
 	}
 	return after

@@ -138,6 +138,9 @@ func isReady(content *kube.Content) bool {
 }
 
 func (r *round) tell(told *snapshot.Told) {
+	if told != nil && told.Reason == wellknown.ReasonSnapshotOutcomeUnknown {
+		r.letGo.Inc()
+	}
 	switch {
 	case told == nil:
 	case told.Warning:
@@ -272,9 +275,6 @@ func (r *round) release(ctx context.Context, step snapshot.ReleaseContent) (next
 	})
 	if err != nil {
 		return r.unlessGone(fmt.Errorf("removing finalizer of content: %w", err))
-	}
-	if step.Told != nil && step.Told.Reason == wellknown.ReasonSnapshotOutcomeUnknown {
-		r.letGo.Inc()
 	}
 	r.tell(step.Told)
 	r.assume(written)
