@@ -192,7 +192,7 @@ func New(o Options) *Record {
 		group: group{arrived: make(chan struct{}, 1)},
 	}
 	for i := range shards {
-		r.shards = append(r.shards, newShard(kube.Key{Namespace: o.Namespace, Name: fmt.Sprintf("%s-%d", o.Name, i)}))
+		r.shards = append(r.shards, newShard(shardKey(o.Namespace, o.Name, i)))
 	}
 	return r
 }

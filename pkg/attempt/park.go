@@ -102,3 +102,28 @@ func (r *Record) keysOf(uid types.UID) []types.UID {
 	}
 	return keys
 }
+
+// Claims are those of which something is filed, or may be at the server still.
+func (r *Record) Claims() []types.UID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := map[types.UID]bool{}
+	for key := range r.entries {
+		seen[claimOf(key)] = true
+	}
+	for _, s := range r.shards {
+		if s.have == nil {
+			continue
+		}
+		for key := range s.have.Data {
+			if isEntry(key) {
+				seen[claimOf(types.UID(key))] = true
+			}
+		}
+	}
+	claims := make([]types.UID, 0, len(seen))
+	for uid := range seen {
+		claims = append(claims, uid)
+	}
+	return claims
+}

@@ -26,6 +26,9 @@ func (r *Record) write(ctx context.Context) error {
 	for i := range r.shards {
 		err := r.writeShard(ctx, i)
 		switch {
+		case apierrors.IsForbidden(err) && i > 0 && r.isUnmade(i):
+			// A quota, or a webhook: there is the right to write the others.
+			return &RefusedError{fmt.Errorf("making one more object for the record of open attempts: %w", err), "see that ConfigMap " + r.shards[i].key.Name + " can be made in namespace " + r.options.Namespace}
 		case apierrors.IsForbidden(err):
 			r.warn(ctx, err)
 			return nil
@@ -225,4 +228,10 @@ func (r *Record) checkEpoch(found *corev1.ConfigMap) error {
 	}
 	r.enter(foreign)
 	return fmt.Errorf("%w: %s/%s has epoch %q, and this process has %q", ErrForeign, found.Namespace, found.Name, epoch, r.epoch)
+}
+
+func (r *Record) isUnmade(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shards[i].have == nil
 }

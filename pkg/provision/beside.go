@@ -84,8 +84,8 @@ func inRow(first *Attempt, others ...*Attempt) *Attempt {
 		i := slices.IndexFunc(row, p.isSame)
 		if i < 0 {
 			row = append(row, p)
-		} else if p.Open && !row[i].Open {
-			row[i] = row[i].asOpened()
+		} else {
+			row[i] = row[i].asOpenAs(p)
 		}
 	}
 	var next *Attempt
@@ -100,9 +100,19 @@ func inRow(first *Attempt, others ...*Attempt) *Attempt {
 	return next
 }
 
-func (a *Attempt) asOpened() *Attempt {
+// asOpenAs is the attempt, of which all is open that is so of one that is the same.
+func (a *Attempt) asOpenAs(same *Attempt) *Attempt {
+	runs := a.Undoing != nil && same.Undoing.Open && !a.Undoing.Open
+	if !runs && (a.Open || !same.Open) {
+		return a
+	}
 	next := *a
-	next.Open = true
+	next.Open = a.Open || same.Open
+	if runs {
+		undoing := *a.Undoing
+		undoing.Open = true
+		next.Undoing = &undoing
+	}
 	return &next
 }
 

@@ -43,6 +43,8 @@ type ClaimInput struct {
 	Race Race
 	Room *RoomState
 
+	// name is that of the volume where it is given, whatever the flags say by now.
+	name string
 	// written is the class as users have written it, while Class is what the driver understands.
 	written *storagev1.StorageClass
 }
@@ -77,6 +79,7 @@ func NextClaimStep(in ClaimInput) ClaimStep {
 // besideParked goes on with a claim that still waits, and forgets nothing of what may have been made for
 // it on another node.
 func besideParked(in ClaimInput) ClaimStep {
+	in.name = in.Attempt.Name() // under another one the driver would not find what may have been made
 	switch step := nextRequest(in).(type) {
 	case Create:
 		return Create{step.Attempt.after(in.Attempt)}
@@ -186,12 +189,15 @@ func waitsForConsumer(in ClaimInput) bool {
 // existing decides about a PersistentVolume that has the name of the claim's. The name with the whole
 // UID cannot be anybody else's; a shortened one can.
 func existing(in ClaimInput) ClaimStep {
+	ref := in.Volume.Spec.ClaimRef
 	full := in.Volume.Name == wellknown.VolumeNameFromUID(string(in.Claim.UID))
-	if full || belongsTo(in.Volume, in.Claim.UID) {
+	if full && (ref == nil || ref.UID == "") || belongsTo(in.Volume, in.Claim.UID) {
 		return AlreadyProvisioned{in.Volume}
 	}
 	remedy := "use a longer --volume-name-uuid-length"
-	if in.NameTemplate != "" {
+	if full {
+		remedy = "delete this claim and make it anew"
+	} else if in.NameTemplate != "" {
 		remedy = "use another --volume-name-template"
 	}
 	return Reject{Err: fmt.Errorf("the name %s of the new volume is taken by a PersistentVolume of %s; %s", in.Volume.Name, describe(in.Volume.Spec.ClaimRef), remedy)}

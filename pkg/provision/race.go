@@ -42,8 +42,11 @@ type RoomState struct {
 
 // IsRaced tells that any node may take the claim.
 func IsRaced(in ClaimInput) bool {
-	return in.isLocal() && in.Attempt == nil && skip(in) == "" && in.Claim.Annotations[wellknown.AnnSelectedNode] == ""
+	return in.isLocal() && (in.Attempt == nil || in.Attempt.isBeside()) && skip(in) == "" && in.Claim.Annotations[wellknown.AnnSelectedNode] == ""
 }
+
+// isBeside tells an attempt beside which a new request may be made.
+func (a *Attempt) isBeside() bool { return a.Undoing == nil && a.Parked && a.Made == nil }
 
 // nextRace decides about a claim that any node may take. Nothing is written and nobody is told anything before
 // the node has taken the claim: what is done here is done on every node.

@@ -26,7 +26,7 @@ type Written struct {
 const recordVersion = 1
 
 // maxPriors bounds how many parked attempts an attempt is read with.
-const maxPriors = 64
+const maxPriors = 1000
 
 type recorded struct {
 	Version  int                      `json:"version,omitempty"`
@@ -138,7 +138,9 @@ func (r *recorded) attempt(parts map[string]string, migration Translator, depth 
 		return nil, fmt.Errorf("its places: %w", err)
 	}
 	if r.Prior != nil {
-		a.Prior, err = r.Prior.attempt(parts, migration, depth+1)
+		if a.Prior, err = r.Prior.attempt(parts, migration, depth+1); err == nil && a.Prior.Ref.UID != a.Ref.UID {
+			return nil, errors.New("an attempt before it is for another claim")
+		}
 	}
 	return a, err
 }

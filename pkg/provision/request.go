@@ -3,6 +3,7 @@
 package provision
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -31,7 +32,7 @@ func basicsOf(in ClaimInput) (basics, error) {
 	case in.Claim.UID == "":
 		return b, errors.New("corrupted PVC object, it is missing UID")
 	}
-	b.name = in.volumeName(in.Claim.Namespace, in.Claim.Name, in.Claim.UID)
+	b.name = cmp.Or(in.name, in.volumeName(in.Claim.Namespace, in.Claim.Name, in.Claim.UID))
 	var err error
 	if b.fsType, err = params.FSType(in.Class.Parameters, in.DefaultFSType); err != nil {
 		return b, blameClass(in, err)

@@ -218,7 +218,7 @@ func BuildContentStatus(current *snapv1.VolumeSnapshotContentStatus, answer Answ
 	}
 	changed := status.Error != nil
 	status.Error = nil
-	if status.SnapshotHandle == nil {
+	if status.SnapshotHandle == nil || *status.SnapshotHandle == "" {
 		status.SnapshotHandle, changed = &answer.Handle, true
 	}
 	if status.ReadyToUse == nil || *status.ReadyToUse != answer.Ready {

@@ -22,6 +22,11 @@ func NextContentStep(in ContentInput) ContentStep {
 	case isForeign(in) && needsClass(c):
 		return nextMisclassed(in)
 	case (source.VolumeHandle == nil) == (source.SnapshotHandle == nil):
+		if c.DeletionTimestamp != nil {
+			if step := nextLeaving(in); step != nil {
+				return step
+			}
+		}
 		const advice = "make the content anew, with exactly one of spec.source.volumeHandle and spec.source.snapshotHandle"
 		return Tell{Told{true, wellknown.ReasonContentValidationError, told("Exactly one of VolumeHandle and SnapshotHandle should be specified", advice)}, advice}
 	}
@@ -108,8 +113,8 @@ func nextCreate(in ContentInput) ContentStep {
 		}
 		return Wait{"the last try of the driver failed", wait}
 	}
-	if first && in.Snapshot == Unknown && !in.Live {
-		return Confirm{} // only a live look can tell whether it was taken long ago
+	if first && mayBeTaken(in) {
+		return Confirm{}
 	}
 	return create
 }
@@ -204,7 +209,7 @@ func isMarked(c *snapv1.VolumeSnapshotContent) bool {
 }
 
 func isContentReady(c *snapv1.VolumeSnapshotContent) bool {
-	return c.Status != nil && c.Status.ReadyToUse != nil && *c.Status.ReadyToUse
+	return c.Status != nil && c.Status.ReadyToUse != nil && *c.Status.ReadyToUse && (handleOf(c) != "" || c.Spec.Source.SnapshotHandle != nil)
 }
 
 func handleOf(c *snapv1.VolumeSnapshotContent) string {
@@ -244,3 +249,6 @@ func grow(start, limit time.Duration, times int) time.Duration {
 	}
 	return min(delay, limit)
 }
+
+// mayBeTaken tells that the snapshot may have been taken long ago: only a live look can tell.
+func mayBeTaken(in ContentInput) bool { return !in.Live && (in.Snapshot == Unknown || in.Late) }

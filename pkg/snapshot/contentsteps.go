@@ -128,6 +128,8 @@ type ContentInput struct {
 	Snapshot SnapshotState
 	// Taken is since when the snapshot says that it was taken, nil when it does not, or nobody could tell.
 	Taken *metav1.Time
+	// Late says that the content is much younger than the cached snapshot, or that the cache has none.
+	Late bool
 	// Live says that Content and Snapshot were read from the API server just now.
 	Live bool
 	// SharedWith names another content that keeps the same snapshot at the driver; looked for with Live.

@@ -26,7 +26,7 @@ func BuildSnapshotStatus(s *snapv1.VolumeSnapshot, c *snapv1.VolumeSnapshotConte
 		from = c.Status
 	}
 	before := *status
-	if status.BoundVolumeSnapshotContentName == nil {
+	if status.BoundVolumeSnapshotContentName == nil || *status.BoundVolumeSnapshotContentName != c.Name {
 		name := c.Name
 		status.BoundVolumeSnapshotContentName = &name
 	}
@@ -43,7 +43,7 @@ func BuildSnapshotStatus(s *snapv1.VolumeSnapshot, c *snapv1.VolumeSnapshotConte
 
 // copyData copies what is known of the data, where nothing is known yet.
 func copyData(status *snapv1.VolumeSnapshotStatus, from *snapv1.VolumeSnapshotContentStatus) {
-	if status.CreationTime == nil && from.CreationTime != nil {
+	if from.CreationTime != nil && (status.CreationTime == nil || status.CreationTime.Unix() != time.Unix(0, *from.CreationTime).Unix()) {
 		taken := metav1.NewTime(time.Unix(0, *from.CreationTime))
 		status.CreationTime = &taken
 	}

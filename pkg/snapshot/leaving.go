@@ -176,7 +176,7 @@ func nextDelete(in ContentInput) ContentStep {
 // isPatienceOver tells that a secret has been missing for so long that a deletion is tried without it.
 func isPatienceOver(in ContentInput) bool {
 	since := in.Attempt.SecretMissing
-	return in.Content.DeletionTimestamp != nil && !since.IsZero() && in.Now.Sub(since) >= secretPatience
+	return isEnd(in) && !since.IsZero() && in.Now.Sub(since) >= secretPatience
 }
 
 func deleteFailure(in ContentInput, err error) Record {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
@@ -56,7 +57,7 @@ func buildCreate(in ContentInput) (Create, error) {
 // create was made with. The class may be gone for good, and then nobody could ever settle that create.
 func isClassGivenUp(in ContentInput) bool {
 	since := in.Attempt.LeavingSince
-	return in.Content.DeletionTimestamp != nil && !since.IsZero() && in.Now.Sub(since) >= classPatience
+	return isEnd(in) && !since.IsZero() && in.Now.Sub(since) >= classPatience
 }
 
 // isGuess tells that a create is sent without knowing the parameters of the one that it repeats.
@@ -70,10 +71,18 @@ func isGuess(in ContentInput) bool {
 // one under which nothing can be: what the driver has refused may have been the name, and the flags may say another by now.
 func nameAtDriver(in ContentInput) string {
 	uid := string(in.Content.Spec.VolumeSnapshotRef.UID)
-	if recorded := in.Content.Annotations[wellknown.AnnSnapshotName]; wellknown.IsNameFor(recorded, uid) && !isNameFree(in) {
+	recorded := in.Content.Annotations[wellknown.AnnSnapshotName]
+	if (wellknown.IsNameFor(recorded, uid) || isAskedUnder(in, recorded)) && !isNameFree(in) {
 		return recorded
 	}
 	return wellknown.Name(in.Options.NamePrefix, uid, in.Options.NameLength)
+}
+
+// isAskedUnder tells that a call under the name has no certain outcome, which stays so when somebody edits the reference to the snapshot. The content
+// is named after the snapshot that it was made for.
+func isAskedUnder(in ContentInput, recorded string) bool {
+	madeFor, isOurs := strings.CutPrefix(in.Content.Name, wellknown.ContentName(""))
+	return isOurs && in.Attempt.Tried == Open && wellknown.IsNameFor(recorded, madeFor)
 }
 
 // isNameFree tells that there is certainly nothing at the driver under the name on record.

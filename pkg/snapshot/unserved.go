@@ -75,6 +75,9 @@ func unheard(c *snapv1.VolumeSnapshotContent) Told {
 // nobody else sees one whose driver has none, or whose class has a slip in the driver's name: it would be silent for ever.
 func nextForeign(in SnapshotInput, of owner) SnapshotStep {
 	s := in.Snapshot
+	if s.DeletionTimestamp != nil && in.Content == nil && in.GoneDriver == "" {
+		return nextOrphan(in)
+	}
 	if s.DeletionTimestamp != nil || s.Status != nil || len(ownFinalizers(s)) > 0 {
 		return Ignore{"snapshot of another driver"}
 	}

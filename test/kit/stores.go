@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // Stores are the caches of one process. They follow the API at once, or behind it when Lag or Hold says
@@ -32,6 +33,8 @@ type Stores struct {
 
 	// Driver is the one whose process has these caches: of others they keep less.
 	Driver string
+	// OfNode says that it serves one node, and keeps who made a volume besides.
+	OfNode bool
 
 	mu      sync.Mutex
 	apply   map[string]func(Change)
@@ -56,7 +59,7 @@ type late struct {
 func NewStores(api *API) *Stores {
 	s := &Stores{Driver: DriverName, apply: map[string]func(Change){}, trim: map[string]func(kube.Object) kube.Object{}, kept: map[objectKey]kept{}}
 	s.Claims = follow(s, kube.ClaimIndexes(), func(o *corev1.PersistentVolumeClaim) { kube.TrimClaim(s.Driver)(o) })
-	s.Volumes = follow(s, kube.VolumeIndexes(), func(o *corev1.PersistentVolume) { kube.TrimVolume(s.Driver)(o) })
+	s.Volumes = follow(s, kube.VolumeIndexes(), func(o *corev1.PersistentVolume) { s.trimVolume(o) })
 	s.StorageClasses = follow(s, nil, kube.TrimApplied[*storagev1.StorageClass])
 	s.AttributesClasses = follow(s, nil, kube.TrimApplied[*storagev1.VolumeAttributesClass])
 	s.Nodes = follow(s, nil, kube.TrimNode)
@@ -69,6 +72,16 @@ func NewStores(api *API) *Stores {
 	s.Grants = follow(s, kube.GrantIndexes(), kube.TrimApplied[*kube.ReferenceGrant])
 	s.stop = api.listen(s.receive)
 	return s
+}
+
+func (s *Stores) trimVolume(v *corev1.PersistentVolume) {
+	made := ""
+	if s.OfNode && v.Spec.CSI != nil {
+		made = v.Spec.CSI.VolumeAttributes[wellknown.VolumeAttributeIdentity]
+	}
+	if kube.TrimVolume(s.Driver)(v); made != "" {
+		v.Spec.CSI.VolumeAttributes = map[string]string{wellknown.VolumeAttributeIdentity: made}
+	}
 }
 
 // kept is what a cache holds of one object, and a copy that nobody else has.

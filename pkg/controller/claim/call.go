@@ -82,7 +82,9 @@ func (c *Controller) send(ctx context.Context, in provision.ClaimInput, attempt 
 	}
 	if errors.Is(err, errUnwanted) {
 		isUnderstood = true
-		c.leave(attempt, attempt.Prior)
+		if !attempt.Open { // else the very same call of an earlier process was found meanwhile, and may have made the volume
+			c.leave(attempt, attempt.Prior)
+		}
 		return reconcile.Result{After: soon}, nil
 	}
 	if err != nil && c.Failed != nil {

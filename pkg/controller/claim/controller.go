@@ -96,7 +96,10 @@ const QueueName = "claims"
 // New makes the room.
 func New(options Options, deps Deps) *Controller {
 	c := &Controller{
-		Deps: deps, memory: newMemory(), handles: newHandles(), metrics: newMetrics(deps.Registry),
+		Deps: deps, memory: newMemory(), handles: newHandles(), metrics: newMetrics(deps.Registry, func(class string) bool {
+			_, ok := deps.Classes.Lookup(kube.Key{Name: class})
+			return ok
+		}),
 		config: provision.Config{
 			Driver: deps.DriverName, Identity: deps.Identity, Capabilities: deps.Capabilities, Options: options.Options,
 			Local: deps.Local, Migration: translatorOf(deps.DriverName),

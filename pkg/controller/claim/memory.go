@@ -3,6 +3,7 @@
 package claim
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -46,6 +47,13 @@ func (m *memory) of(uid types.UID) (*provision.Attempt, *provision.Refusal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.attempts[uid], m.refusals[uid]
+}
+
+// open is the attempt of a claim, or what was found of it.
+func (m *memory) open(uid types.UID) *provision.Attempt {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return cmp.Or(m.attempts[uid], m.found[uid])
 }
 
 // keep remembers an attempt. A refusal of an earlier one is over.

@@ -18,12 +18,14 @@ type metrics struct {
 	durations *prometheus.HistogramVec
 	letGo     prometheus.Counter
 	registry  prometheus.Registerer
+	// exists tells whether there is a class of a name.
+	exists func(class string) bool
 }
 
-func newMetrics(registry prometheus.Registerer) metrics {
+func newMetrics(registry prometheus.Registerer, exists func(class string) bool) metrics {
 	labels := []string{"class", "source"}
 	m := metrics{
-		registry: registry,
+		registry: registry, exists: exists,
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "controller_persistentvolumeclaim_provision_total", Help: "Volumes provisioned.",
 		}, labels),
@@ -69,11 +71,16 @@ func (m metrics) provisioned(claim *corev1.PersistentVolumeClaim, took time.Dura
 	m.durations.WithLabelValues(class, source).Observe(took.Seconds())
 }
 
+// failed counts under the name of the class while there is one: anybody who may make a claim can make up names, and each would have a series of
+// its own for as long as the process runs.
 func (m metrics) failed(claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
 		return
 	}
 	class, source := labelsOf(claim)
+	if !m.exists(class) {
+		class = ""
+	}
 	m.failures.WithLabelValues(class, source).Inc()
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/csi-tandem/csi-tandem/pkg/attempt"
@@ -118,7 +119,7 @@ func (c *Controller) write(ctx context.Context, open *provision.Attempt) error {
 func (c *Controller) unwritten(ctx context.Context, claim *corev1.PersistentVolumeClaim, open *provision.Attempt, err error) (reconcile.Result, error) {
 	var refused *attempt.RefusedError
 	switch {
-	case !errors.As(err, &refused):
+	case !errors.As(err, &refused) && !apierrors.IsInvalid(err):
 		return reconcile.Result{}, err
 	case open.Open:
 		return c.rejectOpen(ctx, claim, open, err)

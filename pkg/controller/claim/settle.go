@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/csi-tandem/csi-tandem/pkg/attempt"
 	"github.com/csi-tandem/csi-tandem/pkg/provision"
 )
 
@@ -32,8 +33,21 @@ func (c *Controller) Settle(ctx context.Context, volume *corev1.PersistentVolume
 		if settled, err := c.settleClaim(ctx, claim); err != nil || !settled {
 			return false, err
 		}
+		if err := c.settleElsewhere(ctx, volume, claim.UID); err != nil {
+			return false, err
+		}
 	}
 	return true, nil
+}
+
+// settleElsewhere is settleClaim for the record of the node on which the volume was made, and whose process has not seen to its end: it may have gone with
+// the node, and come back with it.
+func (c *Controller) settleElsewhere(ctx context.Context, volume *corev1.PersistentVolume, uid types.UID) error {
+	made := provision.MadeOn(volume, c.DriverName)
+	if c.config.Node == "" || made == "" || made == c.config.Node {
+		return nil
+	}
+	return attempt.Disclaim(ctx, c.Client, c.Record.Namespace, RecordName(c.DriverName, made), uid)
 }
 
 // makers are the claims that a PersistentVolume may have been made for. All but the UID may be unknown.
@@ -46,10 +60,24 @@ func (c *Controller) makers(volume *corev1.PersistentVolume) []*corev1.ObjectRef
 		}
 	}
 	claims = append(claims, c.memory.named(volume.Name)...)
+	for _, uid := range c.record.Claims() {
+		known := func(ref *corev1.ObjectReference) bool { return ref.UID == uid }
+		if c.isNamedFor(volume.Name, uid) && !slices.ContainsFunc(claims, known) {
+			claims = append(claims, &corev1.ObjectReference{UID: uid})
+		}
+	}
 	if uid := uidIn(volume.Name); uid != "" && !slices.ContainsFunc(claims, func(ref *corev1.ObjectReference) bool { return ref.UID == uid }) {
 		claims = append(claims, &corev1.ObjectReference{UID: uid})
 	}
 	return claims
+}
+
+// isNamedFor tells that a name can be that of the volume of a claim, whatever the claim is called.
+func (c *Controller) isNamedFor(name string, uid types.UID) bool {
+	if c.config.NameTemplate != "" {
+		return strings.Contains(name, string(uid))
+	}
+	return slices.Contains(provision.VolumeNames(c.config.Options, &corev1.ObjectReference{UID: uid}), name)
 }
 
 // uuid is a UID at the end of the name of what was made for its object.
@@ -65,6 +93,9 @@ func uidIn(name string) types.UID {
 // settleClaim is Settle for one claim.
 func (c *Controller) settleClaim(ctx context.Context, claim *corev1.ObjectReference) (bool, error) {
 	if !c.memory.beginSettling(claim.UID) {
+		if open := c.memory.open(claim.UID); open != nil {
+			claim = open.Ref // what a PersistentVolume says of its claim may have been edited
+		}
 		if claim.Name != "" {
 			// A call may be under way this very moment; the look at the claim finds the PersistentVolume.
 			c.queue.Add(keyOfRef(claim))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
@@ -143,7 +144,9 @@ func (c *Controller) deleteVolume(ctx context.Context, s settlement, handle stri
 		err := c.Driver.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: handle, Secrets: s.secrets})
 		switch {
 		case fault.IsNotFound(err):
-			c.tellUnknown(ctx, s, provision.UnknownToDriver(handle, err))
+			if !slices.ContainsFunc(tries, fault.MayRun) { // else one of ours may have done it
+				c.tellUnknown(ctx, s, provision.UnknownToDriver(handle, err))
+			}
 			return nil
 		case err == nil:
 			return nil

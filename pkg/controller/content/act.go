@@ -160,6 +160,9 @@ func (r *round) mark(ctx context.Context, create *snapshot.Create) error {
 	}
 	marked, err := patch(ctx, r.Client, r.content, func(c *kube.Content) {
 		kube.SetAnnotation(c, wellknown.AnnBeingCreated, wellknown.AnnMarkYes)
+		if create != nil && c.DeletionTimestamp == nil {
+			kube.AddFinalizer(c, wellknown.FinalizerContent) // which other binders put on in a write of their own, perhaps too late
+		}
 		if create != nil {
 			kube.SetAnnotation(c, wellknown.AnnSnapshotName, create.Request.GetName())
 		}

@@ -57,6 +57,7 @@ func (r *round) gather() (snapshot.ContentInput, bool) {
 	if !r.live {
 		in.Snapshot = r.cachedState(content)
 	}
+	in.Late = r.isLate(content)
 	if in.Taken = r.taken; in.Taken == nil {
 		in.Taken = r.takenAt(content)
 	}
@@ -134,7 +135,7 @@ func (c *Controller) attemptOf(content *kube.Content) snapshot.Attempt {
 	case content.DeletionTimestamp != nil && !attempt.Leaving:
 		// What waited for the next try of a living snapshot need not wait any more.
 		attempt.Leaving, attempt.LeavingSince, attempt.NotBefore = true, c.Clock.Now(), time.Time{}
-	case content.DeletionTimestamp == nil && content.Status != nil && content.Status.ReadyToUse != nil && *content.Status.ReadyToUse:
+	case content.DeletionTimestamp == nil && isReady(content) && (hasHandle(content) || content.Spec.Source.SnapshotHandle != nil):
 		delete(c.attempts, content.UID) // nothing is left to remember of a ready one
 		return attempt
 	}
@@ -147,7 +148,7 @@ func (c *Controller) attemptOf(content *kube.Content) snapshot.Attempt {
 }
 
 func hasHandle(content *kube.Content) bool {
-	return content.Status != nil && content.Status.SnapshotHandle != nil
+	return content.Status != nil && content.Status.SnapshotHandle != nil && *content.Status.SnapshotHandle != ""
 }
 
 func (c *Controller) remember(uid types.UID, attempt snapshot.Attempt) {
@@ -200,4 +201,16 @@ func (r *round) assume(content *kube.Content) {
 		return
 	}
 	r.Contents.AssumeGone(content)
+}
+
+// remade is by how much a content that was made anew is certainly younger than its snapshot.
+const remade = time.Minute
+
+// isLate tells that a content came long after its snapshot, as one that is made anew does, or that the cache has no snapshot for it.
+func (c *Controller) isLate(content *kube.Content) bool {
+	if c.Snapshots == nil || hasHandle(content) {
+		return false
+	}
+	s, ok := c.Snapshots.Lookup(snapshotKey(content))
+	return !ok || content.CreationTimestamp.Sub(s.CreationTimestamp.Time) > remade
 }

@@ -50,11 +50,18 @@ func (c *Controller) OnContent(change kube.Change[*kube.Content]) []reconcile.Ke
 		change.Old.GroupHandle() != change.New.GroupHandle(),
 		!maps.Equal(othersAnnotations(change.Old), othersAnnotations(change.New)),
 		c.isOpen(change.New.UID) && isMarked(change.Old) && !isMarked(change.New),
+		hasSpoilt(change.Old, change.New),
 		isRemedied(change.Old, change.New) && !c.isOpen(change.New.UID):
 		return key
 	default:
 		return nil
 	}
+}
+
+// hasSpoilt tells that a status says less than before: we never take back what we wrote, but somebody else may, and so may the last write of a
+// process that led before this one.
+func hasSpoilt(before, after *kube.Content) bool {
+	return isReady(before) && (!isReady(after) || after.Status.Error != nil) || hasHandle(before) && !hasHandle(after)
 }
 
 // isHastened tells that somebody does not want to wait for the next try.

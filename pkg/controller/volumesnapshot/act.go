@@ -179,7 +179,7 @@ func (r *round) fetchContent(ctx context.Context, name string) (next, error) {
 		return ends, fmt.Errorf("reading content: %w", err)
 	default:
 		r.Contents.Assume(live)
-		r.ownContent = live
+		r.ownContent, r.absent = live, false
 	}
 	r.contentLive = true
 	return goesOn, nil

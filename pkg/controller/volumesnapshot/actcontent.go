@@ -23,7 +23,7 @@ func (r *round) createContent(ctx context.Context, in snapshot.SnapshotInput, st
 	case err == nil:
 		klog.FromContext(ctx).V(2).Info("content created", "content", made.Name)
 		r.Contents.Assume(made)
-		r.ownContent, r.contentLive = made, true
+		r.ownContent, r.contentLive, r.absent = made, true, false
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		_, err = r.fetchContent(ctx, step.Content.Name)

@@ -69,9 +69,8 @@ type Controller struct {
 	mu sync.Mutex
 	// working says that this room works, which it does with the lead only.
 	working bool
-	// gone holds, by the snapshot's UID, the driver of each content that was seen to be deleted while its
-	// snapshot is there.
-	gone map[types.UID]string
+	// gone holds, by the snapshot's UID, each content that was seen to be deleted while its snapshot is there.
+	gone map[types.UID]goneContent
 	// torn holds the snapshots that went without having been Terminating, until their contents are deleted.
 	torn map[kube.Key][]types.UID
 	// classSince holds when each class was seen to come or to change.
@@ -83,7 +82,7 @@ const QueueName = "csi-snapshotter-snapshot"
 
 // New makes the room.
 func New(options Options, deps Deps) *Controller {
-	c := &Controller{Deps: deps, options: options, gone: map[types.UID]string{}, torn: map[kube.Key][]types.UID{}, meters: newMeters(deps.Registry, deps.Clock),
+	c := &Controller{Deps: deps, options: options, gone: map[types.UID]goneContent{}, torn: map[kube.Key][]types.UID{}, meters: newMeters(deps.Registry, deps.Clock),
 		neglected: newUnserved(deps.Registry), classSince: map[string]time.Time{}}
 	c.queue = reconcile.NewQueue(c.Reconcile, reconcile.Options{
 		Name: QueueName, Workers: deps.Workers, RetryStart: deps.RetryStart, RetryMax: deps.RetryMax,

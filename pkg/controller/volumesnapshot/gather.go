@@ -119,8 +119,8 @@ func (r *round) gatherContent(in *snapshot.SnapshotInput, s *snapv1.VolumeSnapsh
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if driver, seen := r.gone[s.UID]; seen {
-		in.ContentLive, in.GoneDriver = true, driver
+	if seen, ok := r.gone[s.UID]; ok {
+		in.GoneDriver, in.ContentLive = seen.driver, in.ContentLive || seen.forGood
 	}
 }
 
@@ -191,11 +191,18 @@ func (r *round) restoring(s *snapv1.VolumeSnapshot) []string {
 	return claims
 }
 
-// remember notes that the content of a living object was seen to be deleted.
-func (c *Controller) remember(snapshotUID types.UID, driver string) {
+// goneContent is a content that was seen to be deleted. It is so for good when its snapshot was being deleted by then: that of a living one
+// may be made anew, and the cache may not know it yet.
+type goneContent struct {
+	driver  string
+	forGood bool
+}
+
+// remember notes that the content of an object that is there was seen to be deleted.
+func (c *Controller) remember(snapshotUID types.UID, content goneContent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone[snapshotUID] = driver
+	c.gone[snapshotUID] = content
 }
 
 func (c *Controller) forget(snapshotUID types.UID) {

@@ -37,6 +37,9 @@ func (c *Controller) Watch(i Informers) {
 // is being deleted always does.
 func (c *Controller) OnSnapshot(change kube.Change[*snapv1.VolumeSnapshot]) []reconcile.Key {
 	s := change.Object()
+	if !change.Deleted && change.Old != nil && change.Old.UID != s.UID {
+		c.forgetAll(change.Old.UID)
+	}
 	switch {
 	case change.Deleted:
 		c.forgetAll(s.UID)
@@ -141,7 +144,7 @@ func (c *Controller) noteGone(content *kube.Content) {
 	ref := content.Spec.VolumeSnapshotRef
 	s, ok := c.Snapshots.Lookup(kube.Key{Namespace: ref.Namespace, Name: ref.Name})
 	if ok && binding.PointsAt(&content.VolumeSnapshotContent, s) && binding.ContentName(s) == content.Name {
-		c.remember(s.UID, content.Spec.Driver)
+		c.remember(s.UID, goneContent{content.Spec.Driver, s.DeletionTimestamp != nil})
 	}
 }
 
