@@ -61,6 +61,7 @@ type Conn struct {
 	node       csi.NodeClient
 	calls      *traced
 	losses     atomic.Int64
+	guard      *guard
 }
 
 // longestSocket is what Linux leaves for the path of a socket. A longer one could be tried for ever.
@@ -86,6 +87,7 @@ func Connect(ctx context.Context, options Options) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{timeout: options.Timeout, metrics: options.Metrics}
+	c.guard = newGuard(c.Losses)
 	lost := connection.OnConnectionLoss(func(context.Context) bool {
 		c.losses.Add(1)
 		if options.Lost != nil {
@@ -99,7 +101,7 @@ func Connect(ctx context.Context, options Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the driver at %s: %w", options.Address, err)
 	}
-	c.conn, c.calls = conn, &traced{ClientConnInterface: conn}
+	c.conn, c.calls = conn, &traced{ClientConnInterface: conn, guard: grpc.PerRPCCredentials(c.guard)}
 	c.identity, c.controller, c.node = csi.NewIdentityClient(c.calls), csi.NewControllerClient(c.calls), csi.NewNodeClient(c.calls)
 	return c, nil
 }
@@ -128,8 +130,10 @@ func (c *Conn) WaitConnected(ctx context.Context) error {
 func (c *Conn) Losses() int64 { return c.losses.Load() }
 
 // Identify waits until the driver says that it is ready, then asks for its name and capabilities. The
-// driver's name goes into the metrics of all later calls.
+// driver's name goes into the metrics of all later calls. After a loss of the connection calls of the Controller service wait until it
+// has found the same driver again.
 func (c *Conn) Identify(ctx context.Context) (Identity, error) {
+	losses := c.losses.Load()
 	if err := rpc.ProbeForever(ctx, c.conn, c.timeout); err != nil {
 		return Identity{}, err
 	}
@@ -148,7 +152,12 @@ func (c *Conn) Identify(ctx context.Context) (Identity, error) {
 		c.metrics.SetDriverName(name)
 	}
 	capabilities, err := c.fetchCapabilities(ctx)
-	return Identity{Name: info.GetName(), Version: info.GetVendorVersion(), Capabilities: capabilities}, err
+	identity := Identity{Name: info.GetName(), Version: info.GetVendorVersion(), Capabilities: capabilities}
+	if err != nil {
+		return identity, err
+	}
+	c.guard.meet(identity, losses)
+	return identity, nil
 }
 
 func (c *Conn) fetchCapabilities(ctx context.Context) (capability.Set, error) {

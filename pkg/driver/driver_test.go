@@ -173,7 +173,12 @@ func TestReconnect(t *testing.T) {
 		if conn.Losses() != round || lost.Load() != round {
 			t.Errorf("round %d: %d losses, %d told", round, conn.Losses(), lost.Load())
 		}
-		if err := conn.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "v"}); err != nil {
+		deleted := make(chan error, 1)
+		go func() { deleted <- conn.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "v"}) }()
+		if _, err := conn.Identify(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-deleted; err != nil {
 			t.Errorf("after the driver came back: %v", err)
 		}
 	}

@@ -21,11 +21,16 @@ import (
 type traced struct {
 	grpc.ClientConnInterface
 	driver atomic.Pointer[string]
+	// guard goes with each call that means a volume or a snapshot of this driver.
+	guard grpc.CallOption
 }
 
 // Invoke implements grpc.ClientConnInterface.
 func (t *traced) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
 	service, name := path.Split(method)
+	if service == "/csi.v1.Controller/" && name != "ControllerGetCapabilities" {
+		options = append(options, t.guard)
+	}
 	ctx, span := trace.Start(ctx, strings.TrimPrefix(method, "/"))
 	if span.IsNone() {
 		return t.ClientConnInterface.Invoke(ctx, method, request, reply, options...)

@@ -35,6 +35,9 @@ func IsUnreached(err error) bool {
 	return e != nil && e.Code == codes.Unavailable && strings.Contains(e.Text, undialled)
 }
 
+// Unreached is the error of a call that this side has not let out. It reads like gRPC's own, and IsUnreached holds of it.
+func Unreached(why string) error { return status.New(codes.Unavailable, undialled+": "+why).Err() }
+
 // IsUnreachedIn tells the same of a message that carries the error.
 func IsUnreachedIn(message string) bool {
 	return CodeIn(message) == codes.Unavailable.String() && strings.Contains(message, undialled)

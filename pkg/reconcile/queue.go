@@ -25,6 +25,13 @@ const DefaultGrace = time.Second
 // ErrNoGrace as the cause of the end of Run's context cancels keys in hand at once.
 var ErrNoGrace = errors.New("what is in hand is cancelled at once")
 
+type graceKey struct{}
+
+// WithGrace lets what Run has in hand go on no longer than another context lasts, also when Run was told to end before that.
+func WithGrace(ctx, grace context.Context) context.Context {
+	return context.WithValue(ctx, graceKey{}, grace)
+}
+
 // Options of a queue.
 type Options struct {
 	// Name labels metrics and logs.
@@ -184,6 +191,9 @@ func (q *Queue) begin() {
 func (q *Queue) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	if grace, ok := ctx.Value(graceKey{}).(context.Context); ok {
+		defer context.AfterFunc(grace, cancel)()
+	}
 	q.begin()
 	stop := context.AfterFunc(ctx, q.queue.ShutDown)
 	defer stop()
@@ -250,6 +260,7 @@ func (q *Queue) changeLane(key Key) {
 	if !waits || q.laneOf(key) == from || !q.leaveLane(from, key) {
 		return
 	}
+	q.queue.Add(key) // what Add added may have been handed out already
 	q.queue.Done(key)
 }
 

@@ -184,21 +184,35 @@ func (a *access) run(ctx context.Context) error {
 
 // ask puts the questions whose answer is not yet yes, or all.
 func (a *access) ask(ctx context.Context, all bool) {
+	var asking sync.WaitGroup
+	slots := make(chan struct{}, 8)
 	for _, q := range a.questions(all) {
-		v := a.fetchVerdict(ctx, q)
-		if ctx.Err() != nil {
-			return
+		select {
+		case <-ctx.Done():
+		case slots <- struct{}{}:
+			asking.Go(func() {
+				defer func() { <-slots }()
+				a.learn(ctx, q)
+			})
 		}
-		a.mu.Lock()
-		if v != unknown || a.verdicts[q] == unasked {
-			a.verdicts[q] = v
-		}
-		a.mu.Unlock()
 	}
+	asking.Wait()
+}
+
+// learn asks one question and notes the answer. Without one the last that there was holds.
+func (a *access) learn(ctx context.Context, q question) verdict {
+	v := a.fetchVerdict(ctx, q)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	close(a.news)
-	a.news = make(chan struct{})
+	if ctx.Err() == nil && (v != unknown || a.verdicts[q] == unasked) {
+		a.verdicts[q] = v
+		close(a.news)
+		a.news = make(chan struct{})
+	}
+	if known := a.verdicts[q]; known != unasked {
+		return known
+	}
+	return v
 }
 
 func (a *access) questions(all bool) []question {

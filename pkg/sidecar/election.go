@@ -57,7 +57,9 @@ func (c *campaign) lead(ctx context.Context, work func(context.Context) error) e
 	holding, let := context.WithCancel(context.WithoutCancel(ctx))
 	lost := make(chan error, 1)
 	go func() { lost <- c.hold(klog.NewContext(holding, logger)) }()
-	working, stop := context.WithCancelCause(ctx)
+	graceful, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	working, stop := context.WithCancelCause(reconcile.WithGrace(ctx, graceful))
 	result := make(chan error, 1)
 	go func() { result <- work(working) }()
 
@@ -66,6 +68,7 @@ func (c *campaign) lead(ctx context.Context, work func(context.Context) error) e
 	case why = <-lost:
 		logger.Error(why, lossTold)
 		stop(fmt.Errorf("%w: %w", errLeaseLost, reconcile.ErrNoGrace))
+		cut() // the work may have been told to end before, with time for what is in hand
 		err = errors.Join(errLeaseLost, <-result)
 	case err = <-result:
 		stop(nil)
@@ -137,23 +140,23 @@ func (c *campaign) try(ctx context.Context) (bool, error) {
 	trying, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.election.RenewDeadline)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastTry, cancel) })()
+	select {
+	case <-c.robbed: // news of the one before; what comes from now on may be of one after
+	default:
+	}
 	return c.lock.take(trying)
 }
 
 // hold renews the lease until the context ends. It returns why the lease is lost.
 func (c *campaign) hold(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
-	select {
-	case <-c.robbed: // news of the one before
-	default:
-	}
 	for {
 		left := c.election.RenewDeadline - c.lock.age()
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-c.robbed:
-		case <-c.lock.clock.After(max(0, min(c.election.RetryPeriod, left))):
+		case <-c.lock.clock.After(c.election.pause(left)):
 		}
 		left = c.election.RenewDeadline - c.lock.age()
 		trying, cancel := context.WithTimeout(ctx, max(left, minTry))
@@ -180,6 +183,12 @@ func (c *campaign) release(ctx context.Context, logger klog.Logger) {
 	if err := c.lock.release(giving); err != nil && !kube.IsGone(err) {
 		logger.Error(err, "The lease was not given back: another one has to wait until it runs out")
 	}
+}
+
+// pause is how long to wait before the lease is renewed again, with so much left of the time for that: a slow API server gets half of it at
+// least, since what it answers too late costs all work in hand.
+func (e *Election) pause(left time.Duration) time.Duration {
+	return max(0, min(e.RetryPeriod, max(left/2, minTry), left))
 }
 
 // watchLease brings news of the lease. Without the right to watch it, timers have to do.

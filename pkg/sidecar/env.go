@@ -97,7 +97,7 @@ func (e *Env) Allows(ctx context.Context, right Right) bool { return e.ask(ctx, 
 func (e *Env) ask(ctx context.Context, right Right) verdict {
 	all := granted
 	for verb := range strings.FieldsSeq(right.Verbs) {
-		switch v := e.access.fetchVerdict(ctx, question{right.Group, right.Resource, right.Namespace, verb}); v {
+		switch v := e.access.learn(ctx, question{right.Group, right.Resource, right.Namespace, verb}); v {
 		case refused:
 			return refused
 		case unknown:

@@ -75,7 +75,8 @@ var otherPaths = []string{"/healthz", "/healthz/leader-election", "/readyz", sta
 // routes are the paths of the HTTP endpoint.
 func (l *life) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(l.Options.HTTP.MetricsPath, promhttp.InstrumentMetricHandler(l.meters.process, promhttp.HandlerFor(l.meters, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})))
+	mux.Handle(l.Options.HTTP.MetricsPath, hurried(headerTimeout,
+		promhttp.InstrumentMetricHandler(l.meters.process, promhttp.HandlerFor(l.meters, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))))
 	mux.HandleFunc("/healthz", l.health.serveLeases)
 	mux.HandleFunc("/readyz", l.health.serveReady)
 	if (l.Options.Election.Enabled || l.mustElect()) && l.Options.HTTP.Endpoint != "" {
@@ -96,6 +97,14 @@ func (l *life) routes() http.Handler {
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
 	return mux
+}
+
+// hurried bounds how long an answer takes to be read, so that nobody keeps a place among the few by not reading.
+func hurried(within time.Duration, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within))
+		h.ServeHTTP(w, r)
+	})
 }
 
 // listen takes the address before anything else happens, so that one that is taken is told at once.

@@ -53,8 +53,8 @@ func holderOf(lease *coordinationv1.Lease) string { return ptr.Deref(lease.Spec.
 
 // take takes the lease if it is free, has run out, or is ours already, as after an answer that was lost.
 func (l *leaseLock) take(ctx context.Context) (bool, error) {
-	sent := l.clock.Now()
 	lease, err := kube.Fetch[*coordinationv1.Lease](ctx, l.client, l.key)
+	sent := l.clock.Now()
 	switch {
 	case apierrors.IsNotFound(err):
 		lease, err = kube.Create(ctx, l.client, l.claimed(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name}}))

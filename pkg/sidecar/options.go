@@ -207,6 +207,9 @@ func (h *HTTPOptions) given() string {
 	return "--metrics-address=" + h.MetricsAddress
 }
 
+// longestLease is what a lease can say.
+const longestLease = math.MaxInt32 * time.Second
+
 func (e *Election) check() error {
 	// The elector's own rules, told before anything has started and in terms of the flags.
 	longestRetry := e.RetryPeriod + e.RetryPeriod/5
@@ -221,8 +224,8 @@ func (e *Election) check() error {
 		return fmt.Errorf("--leader-election-renew-deadline=%v: use more than %v, which is 1.2 times --leader-election-retry-period", e.RenewDeadline, longestRetry)
 	case e.LeaseDuration <= e.RenewDeadline:
 		return fmt.Errorf("--leader-election-lease-duration=%v: use more than --leader-election-renew-deadline, which is %v", e.LeaseDuration, e.RenewDeadline)
-	case e.LeaseDuration < time.Second:
-		return fmt.Errorf("--leader-election-lease-duration=%v: use 1s or more, leases count in seconds", e.LeaseDuration)
+	case e.LeaseDuration < time.Second, e.LeaseDuration > longestLease:
+		return fmt.Errorf("--leader-election-lease-duration=%v: use 1s or more and %v at most, leases count in seconds", e.LeaseDuration, longestLease)
 	}
 	return e.checkLabels()
 }
