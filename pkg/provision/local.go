@@ -59,7 +59,7 @@ func (c Config) IsHere(volume *corev1.PersistentVolume) bool {
 	if volume.Spec.NodeAffinity == nil || len(c.Segment) == 0 {
 		return made == ""
 	}
-	reachable, err := topology.Accessible(volume.Spec.NodeAffinity, c.Segment.Labels())
+	reachable, err := topology.AccessibleFrom(volume.Spec.NodeAffinity, c.Node, c.Segment.Labels())
 	return reachable && err == nil
 }
 

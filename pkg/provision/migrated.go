@@ -114,6 +114,22 @@ func (c Config) reduced(handle string) string {
 	return back.Spec.CSI.VolumeHandle
 }
 
+// isMislaid tells that a volume which is to go has our finalizer and our driver in its spec, and is another one's by an annotation, so that
+// nobody sees to it.
+func (c Config) isMislaid(volume *corev1.PersistentVolume) bool {
+	source := volume.Spec.CSI
+	isGoing := volume.DeletionTimestamp != nil || volume.Status.Phase == corev1.VolumeReleased
+	return isGoing && isProtected(volume) && source != nil && source.Driver == c.Driver && !c.IsVolumeOurs(volume) &&
+		volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+}
+
+// mislaid says so.
+func (c Config) mislaid(volume *corev1.PersistentVolume) error {
+	by := volume.Annotations[wellknown.AnnProvisionedBy]
+	return fault.Terminal(advise(fmt.Errorf("PersistentVolume %s has spec.csi.driver %q, and its annotation %s says %q, so that nothing is deleted", volume.Name, c.Driver, wellknown.AnnProvisionedBy, by),
+		"set that annotation to %s, and the provisioner of that driver deletes the volume; or set persistentVolumeReclaimPolicy Retain, take the finalizer %s off, and the PersistentVolume can be deleted while the data stays", c.Driver, wellknown.FinalizerVolume))
+}
+
 // notTheDrivers is why nothing is deleted of a volume that is ours by an annotation, and has the handle of another driver. To
 // this one the handle may be another volume.
 func (c Config) notTheDrivers(volume *corev1.PersistentVolume) error {

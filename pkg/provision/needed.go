@@ -90,18 +90,24 @@ func (in VolumeInput) Doubted(step VolumeStep) error {
 	default:
 		return nil
 	}
-	if in.Volume == nil || IsLeft(in.Volume) && !isUnclaimed(in.Volume) && in.Owner == nil {
+	if in.Volume == nil || in.isToGo() {
 		return nil
 	}
 	return advise(fmt.Errorf("volume %q of PersistentVolume %s is to stay, but the driver was asked to delete it before that was said, and has not said what became of it, so that its data may be gone", in.handle(), in.Volume.Name),
 		"look at the volume before it is used")
 }
 
+// isToGo tells that a volume goes for its own part, or that somebody has seen to its end.
+func (in VolumeInput) isToGo() bool {
+	v := in.Volume
+	return v.DeletionTimestamp != nil && !isProtected(v) || IsLeft(v) && !isUnclaimed(v) && in.Owner == nil
+}
+
 // isStranded tells that a volume is being deleted and will not be released by itself: nothing has claimed it, or its claim waits for a
 // volume that is not being deleted.
 func isStranded(volume *corev1.PersistentVolume) bool {
 	switch volume.Status.Phase {
-	case corev1.VolumeAvailable, corev1.VolumePending, "":
+	case corev1.VolumeAvailable, corev1.VolumePending, corev1.VolumeFailed, "":
 		return volume.DeletionTimestamp != nil && isProtected(volume)
 	default:
 		return false
@@ -111,7 +117,7 @@ func isStranded(volume *corev1.PersistentVolume) bool {
 // stranded tells the way out. Only released volumes lose their data (spec 5.3); one that nobody has let go
 // of is not deleted because its object is, and waiting alone changes nothing.
 func stranded(volume *corev1.PersistentVolume) Reject {
-	if volume.Status.Phase != corev1.VolumeAvailable && !isUnclaimed(volume) {
+	if volume.Status.Phase != corev1.VolumeAvailable && volume.Status.Phase != corev1.VolumeFailed && !isUnclaimed(volume) {
 		claim := volume.Spec.ClaimRef.Namespace + "/" + volume.Spec.ClaimRef.Name
 		return Reject{Claim: volume.Spec.ClaimRef, Err: fault.Terminal(advise(
 			fmt.Errorf("PersistentVolume %s is being deleted before claim %s was bound to it, and Kubernetes binds no volume that is being deleted", volume.Name, claim),

@@ -106,8 +106,8 @@ type (
 	// Unprotect: take our finalizer off, because the volume is to be kept. Hollow says so of one that the driver had removed before, and
 	// is nil of all others.
 	Unprotect struct{ Hollow error }
-	// WaitDetached: some node may still use the volume.
-	WaitDetached struct{ Node string }
+	// WaitDetached: some node may still use the volume, under the name of a PersistentVolume of it.
+	WaitDetached struct{ Node, Volume string }
 	// Confirm: everything allows the deletion; read the PersistentVolume live and decide again.
 	Confirm struct{}
 	// Delete: the driver removes the volume.

@@ -62,7 +62,10 @@ func NextVolumeStep(in VolumeInput) VolumeStep {
 
 func nextVolume(in VolumeInput) VolumeStep {
 	volume := in.Volume
-	if volume == nil || !in.IsVolumeOurs(volume) {
+	switch {
+	case volume != nil && in.isMislaid(volume):
+		return Reject{Err: in.mislaid(volume)}
+	case volume == nil || !in.IsVolumeOurs(volume):
 		return Ignore{"the volume is gone or not ours"}
 	}
 	if in.Deleted {
@@ -132,7 +135,7 @@ func nextDeletion(in VolumeInput) VolumeStep {
 		return Reject{Err: err}
 	}
 	if in.Capabilities.Has(csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME) && len(in.Attachments) > 0 {
-		return WaitDetached{in.Attachments[0].Spec.NodeName}
+		return WaitDetached{Node: in.Attachments[0].Spec.NodeName, Volume: in.attached()}
 	}
 	if !in.Live {
 		// A cache may not know yet that somebody has taken the volume back.
@@ -142,6 +145,14 @@ func nextDeletion(in VolumeInput) VolumeStep {
 		Handle: volume.Spec.CSI.VolumeHandle, Secret: secret,
 		MayLackSecret: !in.SecretMissing.IsZero() && in.Now.Sub(in.SecretMissing) >= SecretPatience,
 	}
+}
+
+// attached names the PersistentVolume that the node still has: it may be another one of the same volume.
+func (in VolumeInput) attached() string {
+	if name := in.Attachments[0].Spec.Source.PersistentVolumeName; name != nil {
+		return *name
+	}
+	return in.Volume.Name
 }
 
 // StillAttached is what users are told while a deletion waits for a node to let go.

@@ -131,7 +131,11 @@ func TestNextVolumeStep(t *testing.T) {
 		{"T71 static and bound", []volumeEdit{static("d"), phase(corev1.VolumeBound), finalizers()}, "Protect"},
 		{"T71 static and released", []volumeEdit{static("d")}, "Delete: h with no secret"},
 		{"T71 static of another driver", []volumeEdit{static("e")}, "Ignore: the volume is gone or not ours"},
-		{"made by another driver", []volumeEdit{func(in *VolumeInput) { in.Volume.Annotations[wellknown.AnnProvisionedBy] = "e" }}, "Ignore: the volume is gone or not ours"},
+		{"made by another driver", []volumeEdit{func(in *VolumeInput) {
+			in.Volume.Annotations[wellknown.AnnProvisionedBy], in.Volume.Spec.CSI.Driver = "e", "e"
+		}}, "Ignore: the volume is gone or not ours"},
+		{"made by another driver, as the annotation says alone", []volumeEdit{func(in *VolumeInput) { in.Volume.Annotations[wellknown.AnnProvisionedBy] = "e" }},
+			`Reject: PersistentVolume v has spec.csi.driver "d", and its annotation pv.kubernetes.io/provisioned-by says "e", so that nothing is deleted`},
 		{"T71 of another driver, as if it were ours", []volumeEdit{func(in *VolumeInput) { in.Volume.Spec.CSI.Driver = "e" }},
 			`Reject: PersistentVolume v has spec.csi.driver "e", and its annotation pv.kubernetes.io/provisioned-by says "d", so that nothing is deleted`},
 		{"no finalizer on a dying volume", []volumeEdit{phase(corev1.VolumeBound), dying, finalizers(foreign)}, "Ignore: the volume is not released"},

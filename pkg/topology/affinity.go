@@ -4,9 +4,11 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 )
@@ -37,11 +39,16 @@ func Affinity(accessible []*csi.Topology) *corev1.VolumeNodeAffinity {
 // Accessible tells whether a node with these labels can reach a volume. An affinity that cannot be
 // understood is an error and not a no, because a volume is deleted on the strength of the answer.
 func Accessible(affinity *corev1.VolumeNodeAffinity, node map[string]string) (bool, error) {
+	return AccessibleFrom(affinity, "", node)
+}
+
+// AccessibleFrom is Accessible for a node whose name is known, by which an affinity may choose it too.
+func AccessibleFrom(affinity *corev1.VolumeNodeAffinity, name string, node map[string]string) (bool, error) {
 	if affinity == nil || affinity.Required == nil {
 		return true, nil
 	}
 	for _, term := range affinity.Required.NodeSelectorTerms {
-		match, err := matches(term, node)
+		match, err := matches(term, name, node)
 		if err != nil || match {
 			return match, err
 		}
@@ -62,7 +69,7 @@ func IsOutside(affinity *corev1.VolumeNodeAffinity, s Segment) bool {
 				known.MatchExpressions = append(known.MatchExpressions, expression)
 			}
 		}
-		if match, err := matches(known, s.Labels()); err != nil || match || len(known.MatchExpressions) == 0 {
+		if match, err := matches(known, "", s.Labels()); err != nil || match || len(known.MatchExpressions) == 0 {
 			return false
 		}
 	}
@@ -79,9 +86,15 @@ var operators = map[corev1.NodeSelectorOperator]selection.Operator{
 }
 
 // matches tells whether all expressions of a term hold. A term without any matches nothing.
-func matches(term corev1.NodeSelectorTerm, node map[string]string) (bool, error) {
-	if len(term.MatchFields) > 0 {
-		return false, fmt.Errorf("reading the affinity of a volume: field selectors are not supported")
+func matches(term corev1.NodeSelectorTerm, name string, node map[string]string) (bool, error) {
+	for _, field := range term.MatchFields {
+		isIn := slices.Contains(field.Values, name)
+		switch {
+		case name == "" || field.Key != metav1.ObjectNameField || field.Operator != corev1.NodeSelectorOpIn && field.Operator != corev1.NodeSelectorOpNotIn:
+			return false, fmt.Errorf("reading the affinity of a volume: field selectors are not supported")
+		case isIn != (field.Operator == corev1.NodeSelectorOpIn):
+			return false, nil
+		}
 	}
 	for _, expression := range term.MatchExpressions {
 		requirement, err := labels.NewRequirement(expression.Key, operators[expression.Operator], expression.Values)
@@ -92,5 +105,5 @@ func matches(term corev1.NodeSelectorTerm, node map[string]string) (bool, error)
 			return false, nil
 		}
 	}
-	return len(term.MatchExpressions) > 0, nil
+	return len(term.MatchExpressions)+len(term.MatchFields) > 0, nil
 }

@@ -73,8 +73,9 @@ func lift[T kube.Object](ctx context.Context, client kube.Client, store *kube.St
 	switch {
 	case kube.IsGone(err):
 		return nil
-	case apierrors.IsForbidden(err):
-		// Rights of clusters from before the finalizer: it was put there by somebody who had more.
+	case apierrors.IsForbidden(err) && t.source.GetDeletionTimestamp() == nil:
+		// Rights of clusters from before the finalizer: it was put there by somebody who had more. What is to go is tried again, since a right or the
+		// end of what refuses is no event.
 		logger.V(2).Info("source keeps its finalizer: patching it is not allowed", "err", err)
 		return nil
 	case err != nil:

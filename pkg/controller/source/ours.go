@@ -38,7 +38,7 @@ func (c *Controller) isSnapshotOurs(ctx context.Context, snapshot *snapv1.Volume
 	switch {
 	case kube.IsGone(err):
 		return true, nil
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) && snapshot.DeletionTimestamp == nil:
 		return false, nil // what may not be read is not ours to release; a new right is no event
 	case err != nil:
 		return false, fmt.Errorf("reading the content of source snapshot %s/%s: %w", snapshot.Namespace, snapshot.Name, err)

@@ -146,7 +146,11 @@ func (c *Controller) Reconcile(ctx context.Context, key reconcile.Key) (reconcil
 	asked := c.memory.begin(key, c.Clock.Now())
 	answer, err := c.Driver.GetCapacity(ctx, capacity.Question(q.parameters, q.asked))
 	if err != nil {
-		return c.failed(ctx, key, err), nil
+		result := c.failed(ctx, key, err)
+		if ctx.Err() != nil {
+			return result, nil
+		}
+		return result, c.publish(ctx, key) // what somebody has removed comes back with the last answer
 	}
 	room := capacity.RoomOf(answer)
 	c.memory.succeeded(key, room, asked)

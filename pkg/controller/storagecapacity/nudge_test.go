@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -169,4 +170,16 @@ func TestBurst(t *testing.T) {
 	if got := kit.All[*storagev1.CSIStorageCapacity](h.API)[0].Capacity.Value(); got != left {
 		t.Errorf("B069: the last value is %d, want %d", got, left)
 	}
+}
+
+// A capacity object is removed by hand while the driver does not answer. Catches one that stays away until it does, although its last answer is known.
+func TestRemovedDuringAnOutage(t *testing.T) {
+	h := world(t, "a")
+	start(h)
+	h.Settle()
+	h.Driver.Next("GetCapacity", kit.Reply{Code: codes.Unavailable, Text: "x", Times: 1000})
+	remove(h, 0)
+	h.Horizon = 10 * time.Minute
+	h.Settle()
+	expect(t, h, "removed", "fast zone=a 1Ti")
 }

@@ -52,20 +52,21 @@ func (c *Controller) act(ctx context.Context, in provision.VolumeInput, step pro
 		return reconcile.Result{}, err
 	case provision.Unprotect:
 		if s.Hollow != nil {
-			c.memory.reconsider(volume.Name, volume.UID)
+			c.memory.reconsider(volume)
 			c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, fault.Sentence(s.Hollow))
 		}
 		_, err := c.patchFinalizers(ctx, volume, dropFinalizer)
 		return reconcile.Result{}, err
 	case provision.WaitDetached:
-		c.Recorder.Normal(volume, wellknown.ReasonVolumeFailedDelete, provision.StillAttached(volume.Name, s.Node))
-		return reconcile.Result{After: detachPoll, Why: provision.StillAttached(volume.Name, s.Node)}, nil
+		why := provision.StillAttached(s.Volume, s.Node)
+		c.Recorder.Normal(volume, wellknown.ReasonVolumeFailedDelete, why)
+		return reconcile.Result{After: detachPoll, Why: why}, nil
 	case provision.Delete:
 		return c.remove(ctx, in, s)
 	case provision.Release:
 		return reconcile.Result{}, c.release(ctx, volume)
 	case provision.Reject:
-		c.memory.reconsider(volume.Name, volume.UID)
+		c.memory.reconsider(volume)
 		c.tellClaim(ctx, s)
 		return c.reject(ctx, volume, s.Err)
 	case provision.Confirm:
@@ -127,17 +128,16 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 	case fault.IsNotFound(err):
 		c.Recorder.Warning(volume, wellknown.ReasonVolumeFailedDelete, fault.Sentence(provision.UnknownToDriver(d.Handle, err)))
 	case err != nil:
-		if e := fault.Of(err); e != nil && e.Class == fault.Uncertain {
-			c.markAsked(d.Handle, volume, twins)
-		}
+		c.noteFailure(d.Handle, volume, twins, err)
 		return c.reject(ctx, volume, err)
 	}
 	// From here on the driver is not asked again, however long the API server takes.
 	c.memory.markDeleted(volume.Name, volume.UID)
 	if err == nil { // who was told "not found" has deleted nothing: each twin asks for itself, with its own secret, and hears it for itself
+		c.memory.takeAsked(volume.UID)
 		c.markTwins(d.Handle, twins)
 	} else {
-		c.memory.markUnknown(volume.UID)
+		c.memory.markUnknown(volume)
 	}
 	c.metrics.deleted(volume, c.Clock.Since(started))
 	reconcile.Reached(ctx, reconcile.Deleted, deletedAt(volume))
@@ -153,12 +153,18 @@ func (c *Controller) remove(ctx context.Context, in provision.VolumeInput, d pro
 func (c *Controller) markTwins(handle string, twins []provision.Twin) {
 	for _, twin := range c.ofHandle(handle, twins) {
 		c.memory.markDeleted(twin.Name, twin.UID)
+		c.memory.takeAsked(twin.UID)
 		c.tidy(twin) // the watch may have told of its end during the call
 	}
 }
 
-// markAsked notes for all PersistentVolumes of a volume that it may be gone.
-func (c *Controller) markAsked(handle string, volume *corev1.PersistentVolume, twins []provision.Twin) {
+// noteFailure notes for all PersistentVolumes of a volume that it may be gone, after a deletion that has failed. A later refusal takes nothing of that
+// back: the driver may have refused before it looked.
+func (c *Controller) noteFailure(handle string, volume *corev1.PersistentVolume, twins []provision.Twin, err error) {
+	e := fault.Of(err)
+	if e == nil || e.Class != fault.Uncertain || fault.IsUnreached(err) {
+		return
+	}
 	for _, v := range append(c.ofHandle(handle, twins), volume) {
 		c.memory.markAsked(v.UID)
 		c.tidy(v)

@@ -98,6 +98,7 @@ func (c *Controller) gather(key reconcile.Key) provision.VolumeInput {
 // about fills in what belongs to a volume.
 func (c *Controller) about(in provision.VolumeInput, volume *corev1.PersistentVolume) provision.VolumeInput {
 	in.Volume = volume
+	c.memory.revise(volume)
 	in.Deleted, in.SecretMissing = c.memory.of(volume.Name, volume.UID)
 	if in.Deleted && c.Claims != nil { // nothing is read live any more, and who waits for the volume has to hear that it is empty
 		for _, claim := range c.candidates(volume) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -15,8 +16,8 @@ type memory struct {
 	mu sync.Mutex
 	// deleted are the volumes that the driver has removed and whose PersistentVolume is still there.
 	deleted map[string]types.UID
-	// unknown are those of them that the driver did not know, so that it may have deleted nothing.
-	unknown map[types.UID]bool
+	// unknown are those of them that the driver did not know, so that it may have deleted nothing, with the claim that had let each go.
+	unknown map[types.UID]types.UID
 	// asked are the volumes that the driver was asked to delete, and has given no answer that tells what became of them.
 	asked map[types.UID]bool
 	// missing is since when the secret for the deletion of a volume is known not to exist.
@@ -29,7 +30,7 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{
-		deleted: map[string]types.UID{}, unknown: map[types.UID]bool{}, asked: map[types.UID]bool{},
+		deleted: map[string]types.UID{}, unknown: map[types.UID]types.UID{}, asked: map[types.UID]bool{},
 		missing: map[types.UID]time.Time{}, seen: map[types.UID]time.Time{},
 	}
 }
@@ -46,7 +47,6 @@ func (m *memory) markDeleted(name string, uid types.UID) {
 	defer m.mu.Unlock()
 	m.deleted[name] = uid
 	delete(m.missing, uid)
-	delete(m.asked, uid)
 }
 
 // markAsked notes that a deletion was asked for, and may have been done.
@@ -72,21 +72,45 @@ func (m *memory) takeAsked(uid types.UID) bool {
 }
 
 // markUnknown notes that the driver did not know a volume.
-func (m *memory) markUnknown(uid types.UID) {
+func (m *memory) markUnknown(volume *corev1.PersistentVolume) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.unknown[uid] = true
+	m.unknown[volume.UID] = claimOf(volume)
 }
 
-// reconsider forgets that a volume which is to stay counts as deleted, unless the driver has certainly deleted it: it may be in use again, and has to
-// be asked for when it goes.
-func (m *memory) reconsider(name string, uid types.UID) {
+// reconsider forgets that a volume which is to stay counts as deleted, unless the driver has certainly deleted it and nobody uses it: it may be in
+// use again, and has to be asked for when it goes. Storage brings volumes back, too.
+func (m *memory) reconsider(volume *corev1.PersistentVolume) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.unknown[uid] && m.deleted[name] == uid {
-		delete(m.deleted, name)
-		delete(m.unknown, uid)
+	if _, unknown := m.unknown[volume.UID]; unknown || volume.Status.Phase == corev1.VolumeBound {
+		m.undelete(volume)
 	}
+}
+
+// revise forgets that a volume which the driver did not know counts as deleted, once it leads to another claim than at that time.
+func (m *memory) revise(volume *corev1.PersistentVolume) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before, unknown := m.unknown[volume.UID]; unknown && claimOf(volume) != "" && before != claimOf(volume) {
+		m.undelete(volume)
+	}
+}
+
+// undelete is called under the lock.
+func (m *memory) undelete(volume *corev1.PersistentVolume) {
+	if m.deleted[volume.Name] == volume.UID {
+		delete(m.deleted, volume.Name)
+		delete(m.unknown, volume.UID)
+	}
+}
+
+// claimOf is the claim that a volume leads to.
+func claimOf(volume *corev1.PersistentVolume) types.UID {
+	if volume.Spec.ClaimRef == nil {
+		return ""
+	}
+	return volume.Spec.ClaimRef.UID
 }
 
 // markMissing notes that a secret does not exist; the first time counts.

@@ -312,10 +312,12 @@ func TestKeysOfVolume(t *testing.T) {
 		v    *corev1.PersistentVolume
 		want int
 	}{
-		"P-4 settled":       {released(func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound }), 0},
-		"to be deleted":     {released(), 1},
-		"terminating":       {released(func(v *corev1.PersistentVolume) { kit.Deleted(v) }), 1},
-		"of another driver": {released(func(v *corev1.PersistentVolume) { v.Annotations[wellknown.AnnProvisionedBy] = "other" }), 0},
+		"P-4 settled":   {released(func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound }), 0},
+		"to be deleted": {released(), 1},
+		"terminating":   {released(func(v *corev1.PersistentVolume) { kit.Deleted(v) }), 1},
+		"of another driver": {released(func(v *corev1.PersistentVolume) {
+			v.Annotations[wellknown.AnnProvisionedBy], v.Spec.CSI.Driver = "other", "other"
+		}), 0},
 	} {
 		if got := c.KeysOfVolume(kube.Change[*corev1.PersistentVolume]{New: row.v}); len(got) != row.want {
 			t.Errorf("%s: %v", name, got)
