@@ -92,6 +92,9 @@ type Options struct {
 	ShardBytes int
 	// Tenure tells since when only those have led who keep the record; nil when nobody knows.
 	Tenure func() kube.Tenure
+	// Disown has noted that this process is none of those after all, since it has no right to write the record, and tells whether it is; nil
+	// when nobody knows.
+	Disown func() bool
 	// Found hears of the entries that others have left, before anybody who waits for the beginning goes on.
 	// It is called again when a record could be read only later.
 	Found func(context.Context, []Entry)

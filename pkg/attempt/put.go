@@ -123,6 +123,9 @@ func (r *Record) Settle(ctx context.Context, uid types.UID) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
+	if !r.isDisowned() {
+		return errOwned
+	}
 	if !r.leave(uid) {
 		return nil
 	}
@@ -133,6 +136,18 @@ func (r *Record) Settle(ctx context.Context, uid types.UID) error {
 		return refuseSettling()
 	}
 	return nil
+}
+
+// errOwned passes within seconds.
+var errOwned = errors.New("this process has no right to write the record of open attempts, and the next one has to know that what is there may be over: it is not on the lease yet")
+
+// isDisowned tells that nothing would be settled that the next process takes for open: without the right to write, what is over stays on record, of
+// which others learn by the lease alone.
+func (r *Record) isDisowned() bool {
+	r.mu.Lock()
+	unwritten := r.state == unwritable
+	r.mu.Unlock()
+	return r.options.Disown == nil || !unwritten || r.options.Disown()
 }
 
 // leave drops a document, and tells whether the server may have it all the same.

@@ -77,6 +77,12 @@ func (e *Env) Tenure() func() kube.Tenure {
 	return e.tenures.now
 }
 
+// Disown takes back what Tenure has noted, for a process that cannot write down what it begins: who leads next has to know that. It returns true
+// once that is on the lease, which the next renewal does, or when there is none.
+func (e *Env) Disown() bool {
+	return e.tenures == nil || e.tenures.lock == nil || e.tenures.lock.disown()
+}
+
 // tenures are told of by the lock of the program's own lease.
 type tenures struct{ lock *leaseLock }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/csi-tandem/csi-tandem/pkg/kube"
+	"github.com/csi-tandem/csi-tandem/pkg/wellknown"
 )
 
 // leaseLock writes and reads a Lease in the way of client-go's elector, so that older sidecars and this one
@@ -36,6 +38,8 @@ type leaseLock struct {
 	retried prometheus.Counter
 	// noted tells to note on the lease who has led.
 	noted bool
+	// disowned takes that back for the rest of this time.
+	disowned atomic.Bool
 
 	// seen is the newest state that is known, and since is when it was seen first. Whether it has run out is
 	// told by the clock of this process alone: those of two machines differ.
@@ -47,6 +51,8 @@ type leaseLock struct {
 	renewed time.Time
 	// tenure is that of this process, as it was written last.
 	tenure kube.Tenure
+	// isNoted says that the lease has a note of who has led.
+	isNoted bool
 }
 
 func holderOf(lease *coordinationv1.Lease) string { return ptr.Deref(lease.Spec.HolderIdentity, "") }
@@ -148,7 +154,10 @@ func (l *leaseLock) claimed(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	} else if holderOf(lease) != l.identity {
 		spec.LeaseTransitions = ptr.To(ptr.Deref(spec.LeaseTransitions, 0) + 1)
 	}
-	if l.noted {
+	switch {
+	case l.disowned.Load():
+		kube.RemoveAnnotation(lease, wellknown.AnnLed)
+	case l.noted:
 		kube.NoteTenure(lease, before)
 	}
 	spec.HolderIdentity, spec.RenewTime = ptr.To(l.identity), now
@@ -178,7 +187,16 @@ func (l *leaseLock) written(sent time.Time, lease *coordinationv1.Lease, err err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tenure = kube.TenureOf(lease)
+	_, l.isNoted = lease.Annotations[wellknown.AnnLed]
 	return true, nil
+}
+
+// disown has the next renewal take off who has led, and tells whether it is off.
+func (l *leaseLock) disown() bool {
+	l.disowned.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.isNoted
 }
 
 // Tenure is that of this process while the lease is its own; it does not change then.

@@ -281,3 +281,29 @@ func TestLeaseIsNoted(t *testing.T) {
 		t.Error("somebody else counts as one of ours", one.Tenure(), first)
 	}
 }
+
+// Who cannot write down what it begins takes back what it noted, and the next one trusts nothing from before. Catches a process that counts as one of
+// those who keep the record, and a word that it is off before it is.
+func TestLeaseIsDisowned(t *testing.T) {
+	l := newLocks(t)
+	one, two := l.candidate("one"), l.candidate("two")
+	one.noted, two.noted = true, true
+	l.take(one, true)
+	if one.disown() {
+		t.Error("off before any write")
+	}
+	if err := one.renew(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !one.disown() {
+		t.Error("not off after the renewal")
+	}
+	before := one.Tenure().String()
+	if err := one.release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.take(two, true)
+	if tenure := two.Tenure(); tenure.Covers(before) || !tenure.Covers(tenure.String()) {
+		t.Errorf("%+v covers %s", tenure, before)
+	}
+}

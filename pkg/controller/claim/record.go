@@ -31,6 +31,8 @@ type Recording struct {
 	Linger time.Duration
 	// Tenure tells since when only those have led who keep the record; nil when nobody knows.
 	Tenure func() kube.Tenure
+	// Disown has noted that this process does not keep it after all, and tells whether it is; nil when nobody knows.
+	Disown func() bool
 }
 
 // RecordLinger is how long entries are gathered while others are being written.
@@ -45,7 +47,7 @@ func newRecord(c *Controller) *attempt.Record {
 	}
 	return attempt.New(attempt.Options{
 		Client: c.Client, Clock: c.Clock, Namespace: c.Record.Namespace, Name: c.Record.Name, Holder: c.Record.Holder,
-		Linger: c.Record.Linger, Tenure: c.Record.Tenure, Found: c.adopt,
+		Linger: c.Record.Linger, Tenure: c.Record.Tenure, Disown: c.Record.Disown, Found: c.adopt,
 	})
 }
 
