@@ -20,7 +20,7 @@ func recording(options claim.Options, env *sidecar.Env, node string) *claim.Reco
 	})
 	return &claim.Recording{
 		Namespace: env.LeaseNamespace, Name: claim.RecordName(env.DriverName, node),
-		Holder: env.Holder, Linger: claim.RecordLinger, Tenure: env.Tenure(), Disown: env.Disown,
+		Holder: env.Holder, Linger: claim.RecordLinger, Tenure: env.Tenure(), Disown: env.Disown, Own: env.Own,
 	}
 }
 

@@ -92,9 +92,10 @@ type Options struct {
 	ShardBytes int
 	// Tenure tells since when only those have led who keep the record; nil when nobody knows.
 	Tenure func() kube.Tenure
-	// Disown has noted that this process is none of those after all, since it has no right to write the record, and tells whether it is; nil
-	// when nobody knows.
+	// Disown has noted that this process is none of those after all, since it has no right to write the record, and tells whether it is; Own has
+	// noted that it is again. Both are nil when nobody knows.
 	Disown func() bool
+	Own    func()
 	// Found hears of the entries that others have left, before anybody who waits for the beginning goes on.
 	// It is called again when a record could be read only later.
 	Found func(context.Context, []Entry)
@@ -163,6 +164,8 @@ type Record struct {
 	// use to anybody, and would delete what was kept since. forgot tells that there were more than are remembered.
 	over   map[types.UID]bool
 	forgot bool
+	// disowned: others were told that what is on record may be over.
+	disowned bool
 	// telling: others are being told of what was found.
 	telling bool
 

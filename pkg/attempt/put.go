@@ -145,9 +145,20 @@ var errOwned = errors.New("this process has no right to write the record of open
 // which others learn by the lease alone.
 func (r *Record) isDisowned() bool {
 	r.mu.Lock()
-	unwritten := r.state == unwritable
-	r.mu.Unlock()
-	return r.options.Disown == nil || !unwritten || r.options.Disown()
+	defer r.mu.Unlock()
+	if r.options.Disown == nil || r.state != unwritable {
+		return true
+	}
+	r.disowned = true
+	return r.options.Disown()
+}
+
+// own takes that back, once nothing is on record any more that was over by then. It is called under the lock.
+func (r *Record) own() {
+	if r.disowned {
+		r.disowned = false
+		r.options.Own()
+	}
 }
 
 // leave drops a document, and tells whether the server may have it all the same.
@@ -180,6 +191,9 @@ func (r *Record) Sweep(ctx context.Context) error {
 	clean := true
 	for _, s := range r.shards {
 		clean = clean && len(s.dirty) == 0 && !s.unsure && !s.stale
+	}
+	if clean && r.state == recording {
+		r.own()
 	}
 	clean = clean || r.state != recording
 	r.mu.Unlock()

@@ -5,6 +5,7 @@ package driver
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/csi-tandem/csi-tandem/pkg/fault"
 )
@@ -42,8 +43,13 @@ func (g *guard) meet(who Identity, losses int64) {
 	g.news = make(chan struct{})
 }
 
+// holdFor is how long a call is held back at most: what was decided before it holds for no longer.
+const holdFor = time.Second
+
 // GetRequestMetadata implements credentials.PerRPCCredentials: it adds nothing, and returns when the call may go.
 func (g *guard) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
+	held, cancel := context.WithTimeout(ctx, holdFor)
+	defer cancel()
 	for {
 		g.mu.Lock()
 		known, news := g.met == g.losses(), g.news
@@ -53,7 +59,7 @@ func (g *guard) GetRequestMetadata(ctx context.Context, _ ...string) (map[string
 		}
 		select {
 		case <-news:
-		case <-ctx.Done():
+		case <-held.Done():
 			return nil, fault.Unreached("the connection was lost, and the driver has not said since who it is")
 		}
 	}

@@ -123,6 +123,10 @@ func stranded(volume *corev1.PersistentVolume) Reject {
 			fmt.Errorf("PersistentVolume %s is being deleted before claim %s was bound to it, and Kubernetes binds no volume that is being deleted", volume.Name, claim),
 			"delete claim %s, and both go; a new claim gets a new volume", claim))}
 	}
+	if volume.Status.Phase == corev1.VolumeFailed {
+		return Reject{Err: fault.Terminal(advise(fmt.Errorf("PersistentVolume %s is being deleted in phase Failed, in which nobody deletes its volume", volume.Name),
+			"set persistentVolumeReclaimPolicy Retain, and it goes; then look whether the storage has the volume still, and delete it there if nobody needs it"))}
+	}
 	return Reject{Err: fault.Terminal(advise(fmt.Errorf("PersistentVolume %s is being deleted and was never released, so that its data is not touched", volume.Name),
 		"set persistentVolumeReclaimPolicy Retain, and it goes while the data stays at the driver; delete that there if nobody needs it"))}
 }

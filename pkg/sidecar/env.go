@@ -80,7 +80,22 @@ func (e *Env) Tenure() func() kube.Tenure {
 // Disown takes back what Tenure has noted, for a process that cannot write down what it begins: who leads next has to know that. It returns true
 // once that is on the lease, which the next renewal does, or when there is none.
 func (e *Env) Disown() bool {
-	return e.tenures == nil || e.tenures.lock == nil || e.tenures.lock.disown()
+	lock := e.tenureLock()
+	return lock == nil || lock.disown()
+}
+
+// Own notes anew what Disown took back, from now on.
+func (e *Env) Own() {
+	if lock := e.tenureLock(); lock != nil {
+		lock.disowned.Store(false)
+	}
+}
+
+func (e *Env) tenureLock() *leaseLock {
+	if e.tenures == nil {
+		return nil
+	}
+	return e.tenures.lock
 }
 
 // tenures are told of by the lock of the program's own lease.

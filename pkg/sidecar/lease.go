@@ -38,7 +38,7 @@ type leaseLock struct {
 	retried prometheus.Counter
 	// noted tells to note on the lease who has led.
 	noted bool
-	// disowned takes that back for the rest of this time.
+	// disowned takes that back.
 	disowned atomic.Bool
 
 	// seen is the newest state that is known, and since is when it was seen first. Whether it has run out is

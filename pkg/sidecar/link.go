@@ -78,7 +78,7 @@ func (l *life) connect(ctx context.Context) (*link, error) {
 	calls := throttle.New(conn, throttle.Options{
 		Most: int(l.Options.WorkerThreads), Fixed: int(l.Options.MaxParallelCalls), Deadline: l.Options.Timeout, Clock: l.clock,
 	})
-	place, err := l.fetchPlace(ctx, conn)
+	place, err := l.fetchPlace(ctx, conn, func() {})
 	if err != nil {
 		_ = conn.Close()
 		return nil, err

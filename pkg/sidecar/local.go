@@ -80,12 +80,13 @@ func (l *life) leaseFor(name string) string {
 	return SanitizedLease(name + "-" + l.node)
 }
 
-// fetchPlace waits until the driver says where it runs, if that is of any interest.
-func (l *life) fetchPlace(ctx context.Context, conn *driver.Conn) (topology.Segment, error) {
+// fetchPlace waits until the driver says where it runs, if that is of any interest. Before each try something is done.
+func (l *life) fetchPlace(ctx context.Context, conn *driver.Conn, before func()) (topology.Segment, error) {
 	if l.node == "" || !l.AsksPlace {
 		return nil, nil
 	}
 	info, err := insist(ctx, l, "Waiting for the driver to say where it runs", func() (*csi.NodeGetInfoResponse, error) {
+		before()
 		return conn.NodeGetInfo(ctx)
 	})
 	if err != nil {
@@ -99,9 +100,15 @@ func (l *life) fetchPlace(ctx context.Context, conn *driver.Conn) (topology.Segm
 
 // checkPlace ends the process when the driver has come back as one of another place.
 func (l *life) checkPlace(ctx context.Context, k *link) error {
-	place, err := l.fetchPlace(ctx, k.conn)
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	place, err := l.fetchPlace(asking, k.conn, func() {
+		if k.conn.Losses() != k.losses {
+			stop() // it was lost again, and has to say first who it is: until then calls are held back
+		}
+	})
 	if err != nil || place.Compare(k.place) == 0 {
-		return nil // the process is ending, or all is as it was
+		return nil // the process is ending, or the driver is met once more, or all is as it was
 	}
 	return &lastWords{fmt.Errorf("the driver was at %s and came back at %s: exiting to start anew there", k.place, place)}
 }

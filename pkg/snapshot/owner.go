@@ -91,8 +91,8 @@ func nextOrphan(in SnapshotInput) SnapshotStep {
 	if len(ownFinalizers(in.Snapshot)) == 0 {
 		return Ignore{"being deleted, and held by others only"}
 	}
-	if !in.ContentLive {
-		return FetchContent{binding.ContentName(in.Snapshot)}
+	if name := binding.ContentName(in.Snapshot); name != "" && !in.ContentLive {
+		return FetchContent{name}
 	}
 	if age := in.Now.Sub(in.Snapshot.DeletionTimestamp.Time); age < orphanDelay {
 		return Wait{"being deleted, and no driver can be found for it", orphanDelay - age}

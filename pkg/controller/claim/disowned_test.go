@@ -29,6 +29,7 @@ func TestKeptWithoutTheRightIsNotResumedByTheNext(t *testing.T) {
 				d.Record = &claim.Recording{
 					Tenure: func() kube.Tenure { return tenure },
 					Disown: func() bool { asked++; disowned = asked > 1; return disowned }, // the next renewal has it off
+					Own:    func() { disowned = false },
 				}
 			})
 		}

@@ -31,8 +31,10 @@ type Recording struct {
 	Linger time.Duration
 	// Tenure tells since when only those have led who keep the record; nil when nobody knows.
 	Tenure func() kube.Tenure
-	// Disown has noted that this process does not keep it after all, and tells whether it is; nil when nobody knows.
+	// Disown has noted that this process does not keep it after all, and tells whether it is; Own has noted that it does again. Both are nil when
+	// nobody knows.
 	Disown func() bool
+	Own    func()
 }
 
 // RecordLinger is how long entries are gathered while others are being written.
@@ -47,7 +49,7 @@ func newRecord(c *Controller) *attempt.Record {
 	}
 	return attempt.New(attempt.Options{
 		Client: c.Client, Clock: c.Clock, Namespace: c.Record.Namespace, Name: c.Record.Name, Holder: c.Record.Holder,
-		Linger: c.Record.Linger, Tenure: c.Record.Tenure, Disown: c.Record.Disown, Found: c.adopt,
+		Linger: c.Record.Linger, Tenure: c.Record.Tenure, Disown: c.Record.Disown, Own: c.Record.Own, Found: c.adopt,
 	})
 }
 

@@ -54,7 +54,7 @@ func (c *Controller) take(ctx context.Context, attempt *provision.Attempt, handl
 				c.handles.forget(handle, has)
 				continue
 			}
-			leaving = provision.IsLeft(live)
+			leaving = isLeaving(live, attempt)
 		}
 		return &shared{handle: handle, volume: has.volume, leaving: leaving}
 	}
@@ -67,7 +67,7 @@ func (c *Controller) take(ctx context.Context, attempt *provision.Attempt, handl
 			return err
 		}
 		if live != nil {
-			return &shared{handle: handle, volume: live.Name, leaving: provision.IsLeft(live)}
+			return &shared{handle: handle, volume: live.Name, leaving: isLeaving(live, attempt)}
 		}
 	}
 	return nil
@@ -87,6 +87,12 @@ func (c *Controller) fetchSharing(ctx context.Context, name, handle string, atte
 		return nil, err
 	}
 	return live, nil
+}
+
+// isLeaving tells that a PersistentVolume goes by itself, and the volume with it. One with the name of the attempt's waits for the end of the
+// attempt in turn.
+func isLeaving(volume *corev1.PersistentVolume, attempt *provision.Attempt) bool {
+	return provision.IsLeft(volume) && !hasName(attempt, volume.Name)
 }
 
 func isFor(volume *corev1.PersistentVolume, attempt *provision.Attempt) bool {

@@ -41,7 +41,7 @@ func (c *Controller) undo(ctx context.Context, s settlement, u provision.Undo) (
 		c.tell(ctx, s.claim, u.Err, fmt.Sprintf("%v; volume %s is kept, because PersistentVolume %s holds it", u.Err, u.Handle, holder.Name))
 		return c.goBack(u.Attempt.Prior), nil
 	case holder != nil:
-		return c.keepHeld(ctx, s, u, &shared{handle: u.Handle, volume: holder.Name, leaving: provision.IsLeft(holder)})
+		return c.keepHeld(ctx, s, u, &shared{handle: u.Handle, volume: holder.Name, leaving: isLeaving(holder, s.attempt)})
 	}
 	// Written before the removal is asked for: the next process must know of it, even if this one dies right after.
 	begun := u.Begun()

@@ -220,9 +220,10 @@ func (r *round) confirm(ctx context.Context) (next, error) {
 		}
 	}
 	counted := false
-	if r.Snapshots == nil {
+	switch {
+	case r.Snapshots == nil:
 		counted, err = r.searchCounting(ctx, content, found, state)
-	} else {
+	case content.DeletionTimestamp != nil:
 		counted, err = r.isCountedOn(ctx, content)
 	}
 	if err != nil {

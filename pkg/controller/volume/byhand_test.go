@@ -135,25 +135,6 @@ func TestGoingIsNotToStay(t *testing.T) {
 	}
 }
 
-// A volume that was deleted is taken back, and the storage brings it back out of its trash; it is used and let go again. Catches a room that takes it for
-// deleted for as long as the process runs.
-func TestBackFromTheTrash(t *testing.T) {
-	h := world(t, released())
-	back := kit.Claim("back", kit.BoundTo("v"))
-	h.Driver.Next("DeleteVolume", kit.Reply{Meanwhile: func() { h.Put(back); kit.Edit(h.API, key, boundAgain) }})
-	start(h)
-	h.Horizon = time.Minute
-	h.Settle()
-	h.Driver.PutVolume("v", 1<<30)
-	h.Log.Clear()
-	kit.Remove[*corev1.PersistentVolumeClaim](h.API, kube.KeyOf(back))
-	kit.Edit(h.API, key, func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeReleased })
-	h.Settle()
-	if _, ok := kit.Read[*corev1.PersistentVolume](h.API, key); !ok && len(h.Driver.Inventory()) > 0 {
-		t.Errorf("leaked %v\n%s\n%v", h.Driver.Inventory(), h.Trace(), h.Log.Lines())
-	}
-}
-
 // Only another PersistentVolume of the volume is attached. Catches a message that names the wrong one.
 func TestWhoIsAttached(t *testing.T) {
 	h := world(t, released())
@@ -178,5 +159,22 @@ func TestAnnotationEdited(t *testing.T) {
 	h.Settle()
 	if _, ok := kit.Read[*corev1.PersistentVolume](h.API, key); ok && len(h.Log.Lines()) == 0 {
 		t.Errorf("stays Terminating under our finalizer, without a word\n%s", h.Trace())
+	}
+}
+
+// A volume that was certainly deleted is taken back and let go again, and by then its id is that of another one. Catches a room that deletes it twice.
+func TestDeletedOnce(t *testing.T) {
+	h := world(t, released())
+	back := kit.Claim("back", kit.BoundTo("v"))
+	h.Driver.Next("DeleteVolume", kit.Reply{Meanwhile: func() { h.Put(back); kit.Edit(h.API, key, boundAgain) }})
+	start(h)
+	h.Horizon = time.Minute
+	h.Settle()
+	h.Driver.PutVolume("v", 1<<30)
+	kit.Remove[*corev1.PersistentVolumeClaim](h.API, kube.KeyOf(back))
+	kit.Edit(h.API, key, func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeReleased })
+	h.Settle()
+	if _, ok := kit.Read[*corev1.PersistentVolume](h.API, key); ok || len(h.Driver.Inventory()) != 1 {
+		t.Errorf("PersistentVolume is there: %v; the driver keeps %v\n%s", ok, h.Driver.Inventory(), h.Trace())
 	}
 }

@@ -78,12 +78,12 @@ func (m *memory) markUnknown(volume *corev1.PersistentVolume) {
 	m.unknown[volume.UID] = claimOf(volume)
 }
 
-// reconsider forgets that a volume which is to stay counts as deleted, unless the driver has certainly deleted it and nobody uses it: it may be in
-// use again, and has to be asked for when it goes. Storage brings volumes back, too.
+// reconsider forgets that a volume which is to stay counts as deleted, unless the driver has certainly deleted it: it may be in use again, and has to
+// be asked for when it goes. What was certainly deleted is not asked for twice: its id may mean somebody else's volume by then.
 func (m *memory) reconsider(volume *corev1.PersistentVolume) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, unknown := m.unknown[volume.UID]; unknown || volume.Status.Phase == corev1.VolumeBound {
+	if _, unknown := m.unknown[volume.UID]; unknown {
 		m.undelete(volume)
 	}
 }
