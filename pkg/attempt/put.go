@@ -187,20 +187,29 @@ func (r *Record) Sweep(ctx context.Context) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
+	if !r.isSwept() {
+		if err := r.commit(ctx); err != nil {
+			return err
+		}
+		r.isSwept()
+	}
+	return nil
+}
+
+// isSwept tells that there is nothing to write, or no way to. With nothing left of what was over, the process is one of those again who keep the record.
+func (r *Record) isSwept() bool {
 	r.mu.Lock()
-	clean := true
+	defer r.mu.Unlock()
+	if r.state != recording {
+		return true
+	}
 	for _, s := range r.shards {
-		clean = clean && len(s.dirty) == 0 && !s.unsure && !s.stale
+		if len(s.dirty) > 0 || s.unsure || s.stale {
+			return false
+		}
 	}
-	if clean && r.state == recording {
-		r.own()
-	}
-	clean = clean || r.state != recording
-	r.mu.Unlock()
-	if clean {
-		return nil
-	}
-	return r.commit(ctx)
+	r.own()
+	return true
 }
 
 // note wakes who sweeps. It is called under the lock.
