@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	snapv1 "github.com/kubernetes-csi/external-snapshotter/client/v6/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -66,12 +67,29 @@ func (v view) orphans() []string {
 			found = append(found, "nobody knows of volume "+s.Name)
 		}
 	}
+	replacements := v.replacements()
 	for _, s := range v.stored.Snapshots {
-		if !named[s.ID] {
+		if !named[s.ID] && !replacements[s.Name] {
 			found = append(found, "nobody knows of snapshot "+s.Name)
 		}
 	}
 	return found
+}
+
+// replacements are the names under which a snapshot may be that the driver has taken in place of one that it lost, when it was asked by the name and the
+// answer was lost: it goes with the content that the name is for, and has to be gone when that is.
+func (v view) replacements() map[string]bool {
+	stored := map[string]bool{}
+	for _, s := range v.stored.Snapshots {
+		stored[s.ID] = true
+	}
+	names := map[string]bool{}
+	for _, t := range v.contents {
+		if handle := handleOf(&t); handle != "" && !stored[handle] {
+			names["snapshot-"+strings.TrimPrefix(t.Name, "snapcontent-")] = true
+		}
+	}
+	return names
 }
 
 func handleOf(content *snapv1.VolumeSnapshotContent) string {
