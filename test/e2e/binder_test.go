@@ -43,8 +43,8 @@ func TestTwoOfEverything(t *testing.T) {
 // manySnapshots makes snapshots of one claim, looks at them, and deletes them; the names of the contents are returned.
 func (w *world) manySnapshots(count int) map[string]bool {
 	w.Helper()
+	class := w.snapshotClass("delete") // first: the watches of classes and of snapshots do not wait for each other, and who sees a snapshot before its class says so
 	w.disk("data")
-	class := w.snapshotClass("delete")
 	for i := range count {
 		w.snapshot(fmt.Sprint("snap", i), "data", class)
 	}
