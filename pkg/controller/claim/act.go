@@ -5,6 +5,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,8 +32,7 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 		c.Recorder.Normal(in.Claim, wellknown.ReasonProvisioning, provision.LeftToPopulator)
 		return reconcile.Result{}, nil
 	case provision.Create:
-		c.warn(in, s.Attempt)
-		return c.call(ctx, in, s.Attempt)
+		return c.create(ctx, in, s.Attempt)
 	case provision.Resume:
 		return c.call(ctx, in, s.Attempt)
 	case provision.Save:
@@ -47,6 +47,34 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 		// Done by Reconcile, which decides again after them.
 	}
 	return reconcile.Result{}, fmt.Errorf("step %T has no effect here", step)
+}
+
+// create sends the first request of an attempt.
+func (c *Controller) create(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt) (reconcile.Result, error) {
+	if isOver, err := c.isServedAndOver(ctx, in.Claim); err != nil || isOver {
+		return reconcile.Result{After: lateCache}, err
+	}
+	c.warn(in, attempt)
+	return c.call(ctx, in, attempt)
+}
+
+// lateCache is when a claim is looked at again that the cache shows as it was before.
+const lateCache = time.Second
+
+// isServedAndOver tells that a claim which had a volume does not wait for another one, whatever the cache shows: a watch that stands still shows a claim
+// that is gone, whose volume goes as soon as it is made, which would be made again and again.
+func (c *Controller) isServedAndOver(ctx context.Context, cached *corev1.PersistentVolumeClaim) (bool, error) {
+	if !c.handles.served(cached.UID) {
+		return false, nil
+	}
+	live, err := kube.Fetch[*corev1.PersistentVolumeClaim](ctx, c.Client, kube.KeyOf(cached))
+	switch {
+	case kube.IsGone(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the claim, whose volume is gone: %w", err)
+	}
+	return live.UID != cached.UID || provision.IsAbandoned(live) || live.Spec.VolumeName != "", nil
 }
 
 // ignore ends what is remembered of a claim. Nothing of it is open, else it would not be ignored; a

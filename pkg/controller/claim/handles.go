@@ -77,6 +77,14 @@ func (h *handles) settle(claim types.UID) {
 	}
 }
 
+// served tells that a PersistentVolume was written for a claim not long ago.
+func (h *handles) served(claim types.UID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	handle, ok := h.byClaim[claim]
+	return ok && h.byName[handle].settled
+}
+
 // forget drops what turned out to be over.
 func (h *handles) forget(handle string, has taker) {
 	h.mu.Lock()
