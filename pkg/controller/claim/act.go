@@ -51,8 +51,11 @@ func (c *Controller) act(ctx context.Context, key reconcile.Key, in provision.Cl
 
 // create sends the first request of an attempt.
 func (c *Controller) create(ctx context.Context, in provision.ClaimInput, attempt *provision.Attempt) (reconcile.Result, error) {
-	if isOver, err := c.isServedAndOver(ctx, in.Claim); err != nil || isOver {
-		return reconcile.Result{After: lateCache}, err
+	switch isOver, err := c.isServedAndOver(ctx, in.Claim); {
+	case err != nil:
+		return reconcile.Result{}, err
+	case isOver:
+		return reconcile.Result{After: lateCache, Why: "the claim is gone or has a volume, which the cache does not show yet"}, nil
 	}
 	c.warn(in, attempt)
 	return c.call(ctx, in, attempt)
